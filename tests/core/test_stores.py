@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.core.source import TablePath
-from counterplan.core.table import Mistakes, open_table_file
+from counterplan.core.table import Mistakes, TablePath, open_table_file
 from counterplan.errors import FileError
 from counterplan.runs.explain import _checksum
 

@@ -63,7 +63,6 @@ def test_a_stay_becomes_an_episode(tmp_path: Path) -> None:
     assert episode.actions[:, 2].tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0]
     np.testing.assert_allclose(cohort.edges.vasopressor, (0.3, 0.5, 0.7))
     np.testing.assert_allclose(cohort.edges.fluids, (300.0, 500.0, 700.0))
-    np.testing.assert_allclose(cohort.level_doses[1], [0, 150, 350, 550, 800])
     assert cohort.died.tolist() == [False]
     assert cohort.jumps == 0
 
@@ -86,7 +85,6 @@ def test_edges_of_another_cohort(tmp_path: Path) -> None:
     (episode,) = cohort.episodes
     assert episode.actions[:, 0].tolist() == [0, 2, 3, 3, 3, 3, 3, 3, 3]
     assert episode.actions[:, 1].tolist() == [0, 1, 2, 3, 4, 4, 4, 4, 4]
-    assert np.isnan(cohort.level_doses[0]).tolist() == [False, True, False, False, True]
 
 
 @pytest.mark.parametrize(

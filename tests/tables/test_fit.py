@@ -295,10 +295,10 @@ def test_neural_model_remembers_schema_means_and_reward(world: Path, tmp_path: P
 
 
 def test_neural_model_explains(world: Path) -> None:
-    model, episodes, *_ = fit_continuous(world, CONTINUOUS, SMALL)
+    fitted = fit_continuous(world, CONTINUOUS, SMALL)
+    model, episode = fitted.model, fitted.episodes[0]
     layout = layout_of_model(model)
     assert layout is not None
-    episode = episodes[0]
     ex = cp.explain(model, episode, k=1, actions=layout.action_set(episode), reward=layout.reward())
     assert ex.value >= ex.factual_value
     assert ex.factual_value == pytest.approx(layout.reward()(episode.states).sum())

@@ -14,7 +14,7 @@ import counterplan as cp
 from counterplan.runs.explainer import ContinuousExplainer
 from counterplan.runs.question import Question
 from counterplan.scm.effects import Effects
-from counterplan.tables.fit import LearnedFit, fit_continuous
+from counterplan.tables.fit import Fit, fit_continuous
 from counterplan.tables.schema import schema_from_dict
 from counterplan.viz.quantity import NOT_ESTABLISHED, Quantity, claim_of
 
@@ -53,23 +53,23 @@ def table(
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
-def fitted(frame: pl.DataFrame, about: dict[str, Any] | None = None, **more: Any) -> LearnedFit:
+def fitted(frame: pl.DataFrame, about: dict[str, Any] | None = None, **more: Any) -> Fit:
     given: dict[str, Any] = {"columns": {**COLUMNS, **more}}
     return fit_continuous(
         frame, schema_from_dict(given | ({"table": about} if about else {})), SMOOTH
     )
 
 
-def warned(found: LearnedFit) -> list[tuple[str, str]]:
+def warned(found: Fit) -> list[tuple[str, str]]:
     return [(one.column, one.text) for one in found.findings if one.kind == "memory"]
 
 
 @pytest.fixture(scope="module")
-def late() -> LearnedFit:
+def late() -> Fit:
     return fitted(table("late"))
 
 
-def test_a_dose_that_acts_late_is_found(late: LearnedFit) -> None:
+def test_a_dose_that_acts_late_is_found(late: Fit) -> None:
     ((column, text),) = warned(late)
     assert column == "x"
     assert "also depends on 'dose' of the row before (" in text
@@ -77,7 +77,7 @@ def test_a_dose_that_acts_late_is_found(late: LearnedFit) -> None:
 
 
 def test_nothing_is_established_by_a_model_that_leaves_out_what_matters(
-    late: LearnedFit, tmp_path: Path
+    late: Fit, tmp_path: Path
 ) -> None:
     path = tmp_path / "late.csv"
     table("late").write_csv(path)
@@ -93,7 +93,7 @@ def test_nothing_is_established_by_a_model_that_leaves_out_what_matters(
     assert "Not established: what the table leaves out matters for x (see fit)." in notes
 
 
-def test_the_remedy_makes_answers_right(late: LearnedFit, tmp_path: Path) -> None:
+def test_the_remedy_makes_answers_right(late: Fit, tmp_path: Path) -> None:
     """Without it advice does harm; with the dose before as a state nothing is warned about, and
     what is advised brings what was said."""
     path, frame = tmp_path / "late.csv", table("late")
@@ -106,7 +106,7 @@ def test_the_remedy_makes_answers_right(late: LearnedFit, tmp_path: Path) -> Non
     assert abs(said.mean() - brought.mean()) < 0.5
 
 
-def promised(path: Path, found: LearnedFit) -> tuple[np.ndarray, np.ndarray]:
+def promised(path: Path, found: Fit) -> tuple[np.ndarray, np.ndarray]:
     """What two changes in each of some episodes are said to bring, and what they bring."""
     some, said, brought = [f"p{number}" for number in range(6)], [], []
     for one in cp.explain_table(path, found.model, k=2, episodes=some):

@@ -20,7 +20,7 @@ from counterplan.errors import FileError, InputError, TrainingError, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from counterplan.tables.fit import LearnedFit
+    from counterplan.tables.fit import Fit
     from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.quality import Finding
     from counterplan.tables.schema import Schema
@@ -217,7 +217,7 @@ def _learned(options: FitOptions, schema: Schema | None) -> None:
     _print_learned(options, found)
 
 
-def _print_learned(options: FitOptions, found: LearnedFit) -> None:
+def _print_learned(options: FitOptions, found: Fit) -> None:
     from counterplan.domains.sepsis_table import EDGES
     from counterplan.tables.fit import UNCALIBRATED, poor_fit
 

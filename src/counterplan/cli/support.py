@@ -148,7 +148,7 @@ class TableOptions(SharedOptions):
     @property
     def table(self) -> Path:
         """The table, with what is said of it."""
-        from counterplan.core.source import TablePath
+        from counterplan.core.table import TablePath
 
         names = ("sep", "decimal", "encoding", "query")
         return TablePath(self.episodes, **{name: getattr(self, name) for name in names})

@@ -30,21 +30,27 @@ MOST_ROWS = 1_000_000_000
 DAMAGED = "is damaged or no such table"
 
 
-def parquet_header(path: str | Path) -> tuple[Mapping[str, Any], int]:
+def _header(path: Path) -> tuple[Mapping[str, Any], int]:
     """The columns of a file with what they hold, and how many rows there are; all checked."""
-    with Path(path).open("rb") as file:
-        head, size = file.read(4), file.seek(0, os.SEEK_END)
-        if head != MAGIC:
-            raise FileError(
-                f"{path}: is no Parquet table (it does not begin with PAR1); write it anew"
-            )
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            length = int.from_bytes(content[size - 8 : size - 4], "little")
-            if content[size - 4 :] != MAGIC or not 0 < length < size - 8:
+    import polars as pl
+
+    if path.suffix in ARROW:
+        with _decoder_errors(path):
+            rows = int(_scan(path).select(pl.len()).collect().item())
+    else:
+        with path.open("rb") as file:
+            head, size = file.read(4), file.seek(0, os.SEEK_END)
+            if head != MAGIC:
                 raise FileError(
-                    f"{path}: is cut off (it does not end with PAR1); copy or write it anew"
+                    f"{path}: is no Parquet table (it does not begin with PAR1); write it anew"
                 )
-            rows = _stated_rows(path, content, size - 8 - length)
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                length = int.from_bytes(content[size - 8 : size - 4], "little")
+                if content[size - 4 :] != MAGIC or not 0 < length < size - 8:
+                    raise FileError(
+                        f"{path}: is cut off (it does not end with PAR1); copy or write it anew"
+                    )
+                rows = _stated_rows(path, content, size - 8 - length)
     with _decoder_errors(path):
         return _scan(path).collect_schema(), rows
 
@@ -87,7 +93,7 @@ def open_parquet(path: Path) -> Stored:
         raise FileError(f"{path}: is a folder without .parquet files; give a file")
     files, before, kinds = [], 0, dict[str, Any]()
     for one in paths:
-        held, rows = (_arrow_header if one.suffix in ARROW else parquet_header)(one)
+        held, rows = _header(one)
         kinds = kinds or dict(held)
         for name in {**held, **kinds}:
             first, second = (_family(each.get(name)) for each in (held, kinds))
@@ -106,14 +112,6 @@ def _family(kind: Any) -> str:
     if kind is None:
         return "missing"
     return "whole numbers" if kind.is_integer() else "numbers" if kind.is_float() else str(kind)
-
-
-def _arrow_header(path: Path) -> tuple[Mapping[str, Any], int]:
-    import polars as pl
-
-    with _decoder_errors(path):
-        scan = _scan(path)
-        return scan.collect_schema(), int(scan.select(pl.len()).collect().item())
 
 
 def _stated_rows(path: str | Path, content: mmap.mmap, footer: int) -> int:

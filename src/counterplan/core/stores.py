@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterplan.core.source import TablePath
 from counterplan.errors import FileError, InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from counterplan.core.table import Mistakes, Piece
+    from counterplan.core.table import Mistakes, Piece, TablePath
 
 # What messages call a frame.
 FRAME = "the table"
@@ -62,18 +61,17 @@ def as_polars(frame: Any) -> pl.DataFrame:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"{FRAME}: two columns are named {twice!r}; keep one of them")
-    columns = zip(names, frame.columns, strict=True)
-    return pl.DataFrame([_series(name, frame[key]) for name, key in columns])
-
-
-def _series(name: str, column: Any) -> pl.Series:
-    """A column of pandas; anything but numbers becomes text."""
-    import polars as pl
-
-    is_number = str(column.dtype).lower().startswith(("int", "uint", "float", "bool"))
-    pairs = zip(column.isna(), column.tolist() if is_number else column, strict=True)
-    values = [None if gap else value if is_number else str(value) for gap, value in pairs]
-    return pl.Series(name, values, dtype=None if is_number else pl.String, strict=False)
+    found = []
+    for name, column in (
+        (name, frame[key]) for name, key in zip(names, frame.columns, strict=True)
+    ):
+        # Anything but numbers becomes text.
+        is_number = str(column.dtype).lower().startswith(("int", "uint", "float", "bool"))
+        pairs = zip(column.isna(), column.tolist() if is_number else column, strict=True)
+        values = [None if gap else value if is_number else str(value) for gap, value in pairs]
+        kind = None if is_number else pl.String
+        found.append(pl.Series(name, values, dtype=kind, strict=False))
+    return pl.DataFrame(found)
 
 
 def read_excel(path: Path) -> pl.DataFrame:
@@ -134,20 +132,19 @@ def _rows(
     connection, cursor = start(path.query or "")
     with closing(connection):
         first = 1
-        while rows := _fetched(path, cursor):
+        while True:
+            try:
+                rows = list(cursor.fetchmany(ROWS))
+            except Exception as problem:
+                raise _refused(path, problem) from None
+            if not rows:
+                return
             columns = {
                 name: pl.Series([_text(path, name, row[place]) for row in rows], dtype=pl.String)
                 for name, place in places.items()
             }
             yield pl.DataFrame(columns), np.arange(first, first + len(rows))
             first += len(rows)
-
-
-def _fetched(path: TablePath, cursor: Any) -> list[Any]:
-    try:
-        return list(cursor.fetchmany(ROWS))
-    except Exception as problem:
-        raise _refused(path, problem) from None
 
 
 def _text(path: TablePath, name: str, value: Any) -> str | None:

@@ -48,7 +48,7 @@ from counterplan.domains.icu_episodes import (
     shipped_schema,
 )
 from counterplan.errors import FileError, InputError
-from counterplan.tables.fit import LearnedFit, LearnerSettings, learn
+from counterplan.tables.fit import Fit, LearnerSettings, learn
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded, Rows
 from counterplan.tables.schema import Column
@@ -114,12 +114,10 @@ class SepsisCohort(Stays):
     FEATURES, and actions (T-1, 3), vasopressor level, fluid level, ventilation. Bloc 1 is hour 0,
     and died who did so within 48 hours of leaving the ICU.
 
-    edges        which doses make which level
-    level_doses  (2, 5) median vasopressor and fluid dose of each level, nan if nobody had it
+    edges  which doses make which level
     """
 
     edges: DoseEdges | None = None
-    level_doses: FloatArray | None = None
 
     @property
     def jumps(self) -> int:
@@ -165,8 +163,7 @@ def read_cohort(path: str | Path, edges: DoseEdges | None = None) -> SepsisCohor
         edges = edges or DoseEdges.quartiles(*doses.T)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    recorded = tuple(_with_levels(one, edges) for one in kept)
-    return SepsisCohort(recorded, dropped, edges, _level_doses(doses, edges.levels(*doses.T)))
+    return SepsisCohort(tuple(_with_levels(one, edges) for one in kept), dropped, edges)
 
 
 def _with_levels(one: Recorded, edges: DoseEdges) -> Recorded:
@@ -175,12 +172,6 @@ def _with_levels(one: Recorded, edges: DoseEdges) -> Recorded:
     actions = np.column_stack([edges.levels(*doses[:-1].T), one.episode.actions])
     episode = Episode(states, actions, id=one.episode.id)
     return one._replace(episode=episode, times=one.times - HOURS)
-
-
-def _level_doses(doses: FloatArray, levels: IntArray) -> FloatArray:
-    """(2, 5) the median dose of each level (the paper's Table 2)."""
-    given = [[doses[levels[:, i] == level, i] for level in range(LEVELS)] for i in range(2)]
-    return np.array([[np.median(one) if one.size else np.nan for one in drug] for drug in given])
 
 
 class CohortLayout(SchemaLayout):
@@ -213,7 +204,7 @@ def layout_of(path: str | Path) -> StayLayout | None:
     return IcuLayout() if set(ACTIONS) <= columns else None
 
 
-def fit_cohort(path: str | Path, settings: LearnerSettings, support: bool = True) -> LearnedFit:
+def fit_cohort(path: str | Path, settings: LearnerSettings, support: bool = True) -> Fit:
     """Learn a model from a table of stays; see `tables.fit.learn`."""
     layout = layout_of(path)
     if layout is None:
@@ -226,7 +217,8 @@ def fit_cohort(path: str | Path, settings: LearnerSettings, support: bool = True
     if isinstance(stays, SepsisCohort):
         edges = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
         scm = replace(scm, about={**scm.about, EDGES: edges})
-    return LearnedFit(scm, stays.episodes, len(stays.dropped), stays.summary(), layout)
+    dropped = len(stays.dropped)
+    return Fit(scm, stays.summary(), layout, episodes=stays.episodes, dropped=dropped)
 
 
 def stays_for(

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from counterplan.core.source import MEASURED, MIXED, OPEN, plain_numbers
 from counterplan.core.table import (
     GAPS,
+    MEASURED,
+    MIXED,
+    OPEN,
     Block,
     TableFile,
     open_table_file,
+    plain_numbers,
     shown,
 )
 from counterplan.errors import FileError, InputError

@@ -120,7 +120,13 @@ def _json_table(path: Path, rewards: bool) -> tuple[pl.DataFrame, Callable[[int]
     places: list[tuple[int, int]] = []
     for position, one in enumerate(listed):
         where = f"{path}, episodes[{position}]"
-        name = _json_name(where, position, one)
+        if not isinstance(one, dict):
+            expected = '{"id": ..., "states": [...], "actions": [...]}'
+            raise FileError(f"{where}: is no object; expected {expected}")
+        given = one.get("id", position)
+        name = str(given).strip()
+        if isinstance(given, bool) or not isinstance(given, int | str) or not name:
+            raise FileError(f"{where}: has the id {given!r}; give a name or a whole number")
         if names.setdefault(name, position) != position:
             raise FileError(f"{where}: has the id {name!r} of episodes[{names[name]}]; rename it")
         texts = {field: _json_texts(where, one, f"{field}s") for field in fields}
@@ -133,16 +139,6 @@ def _json_table(path: Path, rewards: bool) -> tuple[pl.DataFrame, Callable[[int]
         places += [(position, t) for t in range(T)]
     columns = {name: list(chain.from_iterable(one[name] for one in rows)) for name in rows[0]}
     return pl.DataFrame(columns), lambda row: "episodes[{}], t={}".format(*places[row])
-
-
-def _json_name(where: str, position: int, one: Any) -> str:
-    if not isinstance(one, dict):
-        expected = '{"id": ..., "states": [...], "actions": [...]}'
-        raise FileError(f"{where}: is no object; expected {expected}")
-    given = one.get("id", position)
-    if isinstance(given, bool) or not isinstance(given, int | str) or not str(given).strip():
-        raise FileError(f"{where}: has the id {given!r}; give a name or a whole number")
-    return str(given).strip()
 
 
 def _json_texts(where: str, one: Mapping[str, Any], field: str) -> list[str]:
@@ -160,8 +156,18 @@ def _json_texts(where: str, one: Mapping[str, Any], field: str) -> list[str]:
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     """Write a file that `read_episodes` reads; episodes without an id are called by position."""
-    suffix = suffix_of(path, FORMATS, "episode files")
-    named = _named(episodes)
+    suffix, named = suffix_of(path, FORMATS, "episode files"), dict[str, Episode]()
+    for position, episode in enumerate(episodes):
+        name = str(position) if episode.id is None else episode.id
+        if name in named:
+            raise InputError(f"two episodes have the id {name!r}: give each its own")
+        if not name or name != name.strip() or "\0" in name:
+            raise InputError(
+                f"the episode id {name!r} is empty, has blanks around it or a NUL in it: rename it"
+            )
+        named[name] = episode
+    if not named:
+        raise InputError("no episodes given: there is nothing to write")
     if suffix == ".json":
         rows = [
             {"id": name, "states": episode.states.tolist(), "actions": episode.actions.tolist()}
@@ -183,22 +189,6 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     )
     with atomic_file(path) as file:
         (frame.write_csv if suffix == ".csv" else frame.write_parquet)(file)
-
-
-def _named(episodes: Iterable[Episode]) -> dict[str, Episode]:
-    named: dict[str, Episode] = {}
-    for position, episode in enumerate(episodes):
-        name = str(position) if episode.id is None else episode.id
-        if name in named:
-            raise InputError(f"two episodes have the id {name!r}: give each its own")
-        if not name or name != name.strip() or "\0" in name:
-            raise InputError(
-                f"the episode id {name!r} is empty, has blanks around it or a NUL in it: rename it"
-            )
-        named[name] = episode
-    if not named:
-        raise InputError("no episodes given: there is nothing to write")
-    return named
 
 
 # Files of explanations: JSON, or CSV with one row for each of them.

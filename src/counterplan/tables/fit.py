@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -110,19 +110,21 @@ class FitSettings:
     support: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class TabularFit:
-    """A model of discrete states, what was counted for it, one line about the table, what its
-    schema makes of it, and what there is to say about its quality."""
+class Fit(NamedTuple):
+    """A model, one line about its table, what its schema makes of it, what there is to say about
+    its quality; of a discrete one what was counted, of a learned one the episodes it was learned
+    from and how many more the table has."""
 
-    model: TabularMDP
-    counts: TransitionCounts
+    model: Any
     summary: str
     layout: SchemaLayout
     findings: Sequence[Finding] = ()
+    counts: Any = None
+    episodes: Sequence[Episode] = ()
+    dropped: int = 0
 
 
-def fit_model(path: str | Path, settings: FitSettings) -> TabularFit:
+def fit_model(path: str | Path, settings: FitSettings) -> Fit:
     """The posterior-mean model of a plain file of episodes."""
     check_kind(path)
     with open_episodes(path, settings.state_labels, settings.action_labels) as table:
@@ -171,18 +173,6 @@ class LearnerSettings(NeuralSettings, total=False):
     members: int
 
 
-class LearnedFit(NamedTuple):
-    """A learned model, the episodes that it was learned from, how many more the table has, one line
-    about the table, what its schema makes of it, and what there is to say about its quality."""
-
-    model: LearnedSCM
-    episodes: tuple[Episode, ...]
-    dropped: int
-    summary: str
-    layout: SchemaLayout
-    findings: Sequence[Finding] = ()
-
-
 def fit(table: Any, schema: Schema | str | Path, **settings: Any) -> TabularMDP | LearnedSCM:
     """A model of what a table holds, as its schema describes it.
 
@@ -195,18 +185,21 @@ def fit(table: Any, schema: Schema | str | Path, **settings: Any) -> TabularMDP 
     which, and why, is in `model.about["training"]["chosen"]`. Discrete states give a `TabularMDP`.
     """
     described = schema if isinstance(schema, Schema) else read_schema(schema)
+    model: TabularMDP | LearnedSCM
     if described.is_discrete:
-        return fit_discrete(table, described, FitSettings(**settings)).model
+        model = fit_discrete(table, described, FitSettings(**settings)).model
+        return model
     known = {*LearnerSettings.__annotations__, *NeuralSettings.__annotations__}
     if unknown := sorted(set(settings) - known):
         raise TypeError(f"unknown argument {unknown[0]!r}: there are {', '.join(sorted(known))}")
     given: Any = settings
-    return fit_continuous(table, described, given).model
+    model = fit_continuous(table, described, given).model
+    return model
 
 
 def fit_continuous(
     path: Any, schema: Schema, settings: LearnerSettings, support: bool = True
-) -> LearnedFit:
+) -> Fit:
     """Learn a model from a table with continuous states."""
     layout = SchemaLayout(schema)
     check_reward(schema)
@@ -237,8 +230,8 @@ def fit_continuous(
         worse = f"warning: {better}: do not trust explanations by this model"
         about[REMARKS] = [*remarks, *more, worse]
     described = replace(scm, about={**scm.about, **about})
-    episodes = tuple(one.episode for one in found.every)
-    return LearnedFit(described, episodes, 0, summary, layout, told)
+    episodes = [one.episode for one in found.every]
+    return Fit(described, summary, layout, told, episodes=episodes)
 
 
 def learn(
@@ -348,7 +341,7 @@ def poor_fit(scm: LearnedSCM) -> str | None:
     return None
 
 
-def fit_discrete(path: Any, schema: Schema, settings: FitSettings) -> TabularFit:
+def fit_discrete(path: Any, schema: Schema, settings: FitSettings) -> Fit:
     """Estimate a tabular model from a table with discrete states."""
     layout = SchemaLayout(schema)
     assert layout.states is not None
@@ -386,7 +379,7 @@ def _fit_tabular(
     parts: Iterable[Sequence[Recorded]],
     layout: SchemaLayout,
     settings: FitSettings,
-) -> TabularFit:
+) -> Fit:
     """The model of a table and its episodes; one that is plain has no schema to remember."""
     rewards, is_plain = _Rewards(table, layout, settings.mean_rewards), table.schema.is_plain
 
@@ -431,7 +424,7 @@ def _fit_tabular(
         about |= more
         about[REMARKS] = [*doubtful_costs(table), *more[REMARKS]]
         known = known.with_rewards(model.rewards, final)
-    return TabularFit(known.with_data(about=about), counts, table.summary(), layout, found)
+    return Fit(known.with_data(about=about), table.summary(), layout, found, counts)
 
 
 def _ends(
@@ -511,18 +504,15 @@ class _Rewards:
         self._rows[states[new], actions[new]] = rows[new]
         differing = np.flatnonzero(self._first[pairs] != earned)
         if differing.size:
-            place = int(differing[0])
-            self._refuse(int(states[place]), int(actions[place]), int(rows[place]), earned[place])
-
-    def _refuse(self, state: int, action: int, row: int, earned: float) -> NoReturn:
-        place, before = self._file.place, int(self._rows[state, action])
-        name = self._layout.action_name(action)
-        raise FileError(
-            f"{self._file.path}, {place(row)}: state {self._state(state)}, action "
-            f"{name if self._file.schema.is_plain else repr(name)} earned {earned:g}, but "
-            f"{self._first[state, action]:g} in {place(before)}; a reward must depend on state and "
-            "action only, or be averaged (--mean-rewards)"
-        )
+            at, place = int(differing[0]), self._file.place
+            s, a = int(states[at]), int(actions[at])
+            name = self._layout.action_name(a)
+            raise FileError(
+                f"{self._file.path}, {place(int(rows[at]))}: state {self._state(s)}, action "
+                f"{name if schema.is_plain else repr(name)} earned {earned[at]:g}, but "
+                f"{self._first[s, a]:g} in {place(int(self._rows[s, a]))}; a reward must depend on "
+                "state and action only, or be averaged (--mean-rewards)"
+            )
 
     def _state(self, state: int) -> str:
         name = self._states.name(state)

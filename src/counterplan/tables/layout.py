@@ -62,6 +62,21 @@ class Exit(NamedTuple):
     steps: int
 
 
+class Offer(NamedTuple):
+    """Actions that may be advised.
+
+    actions  (A,) whether each may be
+    known    (A,) whether each occurs often enough in the data, None if that is not known
+    fact     "14 of 27 combinations of drug and dose occur at least 5 times"
+    note     what to say beside answers, empty if every action occurs often enough
+    """
+
+    actions: BoolArray
+    known: BoolArray | None
+    fact: str
+    note: str
+
+
 class SchemaLayout:
     """What a schema makes of a table.
 
@@ -171,9 +186,9 @@ class SchemaLayout:
         actions earn, and the end of an episode, are known for each `episode` only."""
         schema, learned, exact = self.schema, self.learned, self.exact
         weights = np.array([column.merit for column in schema.features])
+        state = LinearReward(weights)
         if exact is not None:
-            weights, constant = weights + exact.gradient(len(weights)), exact.constant
-        state = LinearReward(weights, 0.0 if exact is None else constant)
+            state = LinearReward(weights + exact.gradient(len(weights)), exact.constant)
         ends = bool(schema.finals) or schema.final == VALUE
         steps = bool(schema.rewards) and exact is None
         if (steps and learned.step is None) or (ends and not learned.horizon):
@@ -189,18 +204,19 @@ class SchemaLayout:
             raise InputError("what actions earn depends on the episode: use reward(episode)")
         if learned.step is not None:
             more = learned.step.along(schema, episode)
-            constant = state.constant + more.constant
-            state = LinearReward(weights + more.weights, constant, more.covariance)
+            state = LinearReward(
+                state.weights + more.weights, state.constant + more.constant, more.covariance
+            )
         final = learned.final_rewards(schema, episode)
         return EpisodeReward(state, final, learned.action_rewards(schema, self.action_set(episode)))
 
     def has_same_rewards(self, schema: Schema) -> bool:
         """Whether a schema has the columns of rewards and costs of this one."""
         own, given = (
-            [(one.name, one.merit, one.when) for one in each.of("reward", "cost")]
+            ([(one.name, one.merit, one.when) for one in each.of("reward", "cost")], each.final)
             for each in (self.schema, schema)
         )
-        return own == given and self.schema.final == schema.final
+        return own == given
 
     def observed(self, one: Recorded) -> float | None:
         """What an episode earned as the table says it, None without columns that do."""
@@ -303,7 +319,31 @@ class SchemaLayout:
     @cached_property
     def offer(self) -> Offer:
         """Which actions may be advised, by the schema and by what occurs in the data."""
-        return _offer(self.schema, self.choices, self.counts)
+        grid, counts, listed = self.choices, self.counts, self.schema.combinations
+        *others, last = (column.name for column in grid.columns)
+        every = f"combinations of {', '.join(others)} and {last}" if others else f"values of {last}"
+        every, least = f"{len(grid):,} {every}", counted(self.schema.min_count, "time")
+        offered, known = np.ones(len(grid), dtype=np.bool_), None
+        fact = f"nothing is known of which of the {every} occur"
+        note = f"N{fact[1:]}, so any may be advised: fit the model anew."
+        if counts is not None:
+            known = counts >= self.schema.min_count
+            share, when = f"{known.sum():,} of {every}", f"occur at least {least}"
+            fact, note = f"{share} {when}", f"Advises only the {share} that {when}."
+            if not known.any():
+                known = counts > 0
+                fact = f"none of {every} occurs {least}; {known.sum():,} occur at all"
+                note = f"Advises only what occurs at all: {fact} (min_count in [table] of the "
+                note += "schema)."
+        if isinstance(listed, tuple):
+            named = [tuple(map(Column.place, grid.columns, given)) for given in listed]
+            offered = np.array([grid.places(cell) in named for cell in range(len(grid))])
+            note = f"Advises only the {offered.sum():,} that the schema lists; {fact}."
+        elif listed == GRID:
+            note = f"Advises any combination, as the schema says; {fact}."
+        elif known is not None:
+            offered, note = known, "" if known.all() else note
+        return Offer(offered, known, fact, note)
 
     @property
     def no_action(self) -> int:
@@ -336,50 +376,6 @@ def check_reward(schema: Schema) -> None:
             "'higher', or a column with what was earned role = 'reward' (or 'cost'; with when = "
             "'last' if it is known at the end only)"
         )
-
-
-# --- Which actions may be advised -------------------------------------------------------------
-
-
-class Offer(NamedTuple):
-    """Actions that may be advised.
-
-    actions  (A,) whether each may be
-    known    (A,) whether each occurs often enough in the data, None if that is not known
-    fact     "14 of 27 combinations of drug and dose occur at least 5 times"
-    note     what to say beside answers, empty if every action occurs often enough
-    """
-
-    actions: BoolArray
-    known: BoolArray | None
-    fact: str
-    note: str
-
-
-def _offer(schema: Schema, grid: Grid, counts: IntArray | None) -> Offer:
-    *others, last = (column.name for column in grid.columns)
-    every = f"combinations of {', '.join(others)} and {last}" if others else f"values of {last}"
-    every, least = f"{len(grid):,} {every}", counted(schema.min_count, "time")
-    offered, known, listed = np.ones(len(grid), dtype=np.bool_), None, schema.combinations
-    fact = f"nothing is known of which of the {every} occur"
-    note = f"N{fact[1:]}, so any may be advised: fit the model anew."
-    if counts is not None:
-        known = counts >= schema.min_count
-        share, when = f"{known.sum():,} of {every}", f"occur at least {least}"
-        fact, note = f"{share} {when}", f"Advises only the {share} that {when}."
-        if not known.any():
-            known = counts > 0
-            fact = f"none of {every} occurs {least}; {known.sum():,} occur at all"
-            note = f"Advises only what occurs at all: {fact} (min_count in [table] of the schema)."
-    if isinstance(listed, tuple):
-        named = [tuple(map(Column.place, grid.columns, given)) for given in listed]
-        offered = np.array([grid.places(cell) in named for cell in range(len(grid))])
-        note = f"Advises only the {offered.sum():,} that the schema lists; {fact}."
-    elif listed == GRID:
-        note = f"Advises any combination, as the schema says; {fact}."
-    elif known is not None:
-        offered, note = known, "" if known.all() else note
-    return Offer(offered, known, fact, note)
 
 
 def counts_of_model(model: LearnedSCM | TabularMDP, grid: Grid) -> IntArray | None:

@@ -17,7 +17,6 @@ probabilities), "final_rewards" (S), "state_labels" (S texts) and "action_labels
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +114,9 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | LearnedSC
 
 # --- JSON written by hand ---------------------------------------------------------------------
 
+# What entries are.
+NUMBER, REWARD = "a number", 'a number, or null or "-inf" for -inf'
+FLAG, LABEL = "true or false", "a text that is not empty"
 WHAT = 'a model as JSON with "transitions" (S x A x S) and "rewards" (S x A)'
 
 
@@ -132,21 +134,21 @@ def _from_json(path: str | Path, content: bytes) -> TabularMDP:
         sizes.append(len(outer))
         outer, where = outer[0], f"{where}[0]"
     S, A = sizes
-    expected: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
-        "transitions": ((S, A, S), _number),
-        "rewards": ((S, A), _reward),
-        "admissible": ((S, A), _flag),
-        "initial": ((S,), _number),
-        "final_rewards": ((S,), _reward),
-        "state_labels": ((S,), _label),
-        "action_labels": ((A,), _label),
+    expected: dict[str, tuple[tuple[int, ...], str]] = {
+        "transitions": ((S, A, S), NUMBER),
+        "rewards": ((S, A), REWARD),
+        "admissible": ((S, A), FLAG),
+        "initial": ((S,), NUMBER),
+        "final_rewards": ((S,), REWARD),
+        "state_labels": ((S,), LABEL),
+        "action_labels": ((A,), LABEL),
     }
     unknown = [name for name in given if name not in expected]
     if unknown:
         raise FileError(f"{path}: unknown key {unknown[0]!r}; known are {', '.join(expected)}")
     parts = {
-        name: _nested(f"{path}, {name}", given[name], shape, entry)
-        for name, (shape, entry) in expected.items()
+        name: _nested(f"{path}, {name}", given[name], shape, kind)
+        for name, (shape, kind) in expected.items()
         if given.get(name) is not None
     }
     try:
@@ -155,47 +157,22 @@ def _from_json(path: str | Path, content: bytes) -> TabularMDP:
         raise FileError(f"{path}: {problem}") from None
 
 
-def _nested(
-    where: str, value: Any, shape: tuple[int, ...], entry: Callable[[Any], Any]
-) -> list[Any]:
-    """Lists within lists of the given shape, each innermost value as `entry` reads it."""
-    if not isinstance(value, list):
-        raise FileError(f"{where}: is {shown(value)}; expected a list of {shape[0]} entries")
-    if len(value) != shape[0]:
-        raise FileError(f"{where}: has {len(value)} entries; expected {shape[0]}")
-    if shape[1:]:
-        return [_nested(f"{where}[{i}]", one, shape[1:], entry) for i, one in enumerate(value)]
-    read = []
-    for i, one in enumerate(value):
-        try:
-            read.append(entry(one))
-        except TypeError as problem:
-            raise FileError(f"{where}[{i}]: is {shown(one)}; expected {problem}") from None
-    return read
-
-
-def _number(value: Any, what: str = "a number") -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(what)
-    try:
-        return float(value)
-    except OverflowError:
-        raise TypeError("a number below 1e308") from None
-
-
-def _reward(value: Any) -> float:
-    if value is None or value == "-inf":
+def _nested(where: str, value: Any, shape: tuple[int, ...], kind: str) -> Any:
+    """Lists within lists of the given shape, each innermost value of a kind."""
+    if shape:
+        if not isinstance(value, list):
+            raise FileError(f"{where}: is {shown(value)}; expected a list of {shape[0]} entries")
+        if len(value) != shape[0]:
+            raise FileError(f"{where}: has {len(value)} entries; expected {shape[0]}")
+        return [_nested(f"{where}[{i}]", one, shape[1:], kind) for i, one in enumerate(value)]
+    if kind == REWARD and (value is None or value == "-inf"):
         return -math.inf
-    return _number(value, 'a number, or null or "-inf" for -inf')
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError("true or false")
-    return value
-
-
-def _label(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise TypeError("a text that is not empty")
-    return value
+    is_flag = isinstance(value, bool)
+    if (kind == FLAG and is_flag) or (kind == LABEL and isinstance(value, str) and value.strip()):
+        return value
+    if kind in (NUMBER, REWARD) and isinstance(value, int | float) and not is_flag:
+        try:
+            return float(value)
+        except OverflowError:
+            kind = "a number below 1e308"
+    raise FileError(f"{where}: is {shown(value)}; expected {kind}")

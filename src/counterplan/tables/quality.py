@@ -104,20 +104,12 @@ def findings(every: Rows, layout: SchemaLayout) -> list[Finding]:
     """What there is to say about a table of continuous states, warnings first; raises if no action
     varies."""
     table = _Table(every, layout)
-    checks = (
-        _positivity,
-        _outliers,
-        _units,
-        _doses,
-        _totals,
-        _late,
-        _leaks,
-        _identifiers,
-        _copies,
-        _gaps,
-        _size,
-    )
-    found = [one for check in checks if table.acts.any() for one in check(table)]
+    if not table.acts.any():
+        return []
+    checks = (_positivity, _outliers, _units, _doses, _totals, _late, _leaks, _identifiers)
+    guessed = np.concatenate([one.guesses for one in every.every])
+    found = [one for check in (*checks, _copies) for one in check(table)]
+    found += [*filled_gaps(int(guessed.sum()), len(guessed)), *_size(table)]
     return sorted(found, key=lambda one: one.severity == NOTE)
 
 
@@ -493,11 +485,6 @@ def _copies(table: _Table) -> Iterator[Finding]:
         )
         rows = [row for row, _ in again[:NAMED]]
         yield Finding(WARNING, "copies", "", text, len(again), rows)
-
-
-def _gaps(table: _Table) -> Iterator[Finding]:
-    steps = np.concatenate([one.guesses for one in table.every])
-    yield from filled_gaps(int(steps.sum()), len(steps))
 
 
 def filled_gaps(count: int, steps: int) -> Iterator[Finding]:

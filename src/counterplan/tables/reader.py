@@ -35,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.source import TablePath as TablePath
 from counterplan.core.table import (
     GAPS,
     NO_ROWS,
@@ -46,6 +45,7 @@ from counterplan.core.table import (
     distinct_texts,
     open_table_file,
 )
+from counterplan.core.table import TablePath as TablePath
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.tables.dates import LIKE_DATE, SAME, date_texts, read_dates
@@ -64,7 +64,7 @@ from counterplan.tables.schema import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 # Episodes of a part unless the caller says otherwise.
 PART = 50
@@ -314,7 +314,17 @@ class _Reading:
         """(n,) the numbers of a column, by its levels, labels and bounds."""
         name = column.name
         if column.role == "outcome":
-            return _codes(block.texts[name], self.outcomes[name])
+            # Whole numbers read alike however they are stored.
+            texts, known = (
+                block.texts[name].str.replace(r"^(-?\d+)\.0+$", "$1"),
+                self.outcomes[name],
+            )
+            distinct, codes = distinct_texts(texts)
+            numbers = [
+                np.nan if text.upper() in GAPS else known.setdefault(text, len(known))
+                for text in distinct
+            ]
+            return np.array(numbers, dtype=np.float64)[codes]
         if column.size is not None:
             return block.choices(name, *self._choices[name], unit=column.unit)
         if column.levels == ():
@@ -348,16 +358,6 @@ def _accepted(column: Column) -> tuple[dict[str, float], set[float], str]:
     # A place could be taken for a label where one is a number.
     is_clear = column.levels is not None or all(as_number(label) is None for label in named)
     return named, set(values) if is_clear else set(), problem
-
-
-def _codes(texts: pl.Series, known: dict[str, int]) -> FloatArray:
-    """(n,) the number of each text, nan where there is none."""
-    # Whole numbers read alike however they are stored.
-    distinct, codes = distinct_texts(texts.str.replace(r"^(-?\d+)\.0+$", "$1"))
-    numbers = [
-        np.nan if text.upper() in GAPS else known.setdefault(text, len(known)) for text in distinct
-    ]
-    return np.array(numbers, dtype=np.float64)[codes]
 
 
 class Spill:
@@ -541,13 +541,6 @@ class _Bucket:
                 problem = "is earned without an action; move it to the row of the action that "
                 self._report(idle, name, f"{problem}earned it", mistakes)
 
-    def earned(self) -> FloatArray | None:
-        """(n,) what rows earned, the columns weighted and added up; None without such columns."""
-        if not self.schema.rewards:
-            return None
-        weighted = np.array([one.merit * self.values[one.name] for one in self.schema.rewards])
-        return np.where(np.isnan(weighted).all(axis=0), np.nan, np.nansum(weighted, axis=0))
-
     def _report(self, wrong: BoolArray, name: str, problem: str, mistakes: Mistakes) -> None:
         rows = self.rows[wrong, ROW].astype(np.int64)
         mistakes.in_rows(name, problem, np.sort(rows).tolist())
@@ -621,7 +614,11 @@ class _Bucket:
             cells[self.has_action] = _cells(chosen, actions[self.has_action])
             actions = cells
         places = self.rows[:, ROW].astype(np.int64)
-        earned = self.earned()
+        earned = None
+        if schema.rewards:
+            # The columns weighted and added up.
+            parts = np.array([one.merit * self.values[one.name] for one in schema.rewards])
+            earned = np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
         about = [
             (column.name, self.values[column.name], texts)
             for column, texts in zip(schema.of("outcome"), outcomes, strict=True)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from counterplan.core.files import atomic_file, check_target, suffix_of
 from counterplan.core.table import Block, Mistakes, TableFile, open_table_file, shown
-from counterplan.core.validation import FloatArray, IntArray, Seed
+from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import FileError, InputError
 from counterplan.planning.description import Column, Columns
 from counterplan.planning.hindsight import checked_path
@@ -97,8 +97,11 @@ class ScenarioFile:
                     yield from self._whole(current, np.concatenate(pending), mistakes)
                     pending = []
                 if not pending:
-                    current = ids[first]
-                    self._note(current, int(block.rows[first]), begun, mistakes)
+                    current, row = ids[first], int(block.rows[first])
+                    if current and begun.setdefault(current, row) != row:
+                        problem = f", column {self.id_column!r}: {shown(current)} continues here "
+                        problem += f"what began in row {begun[current]}; put the rows of a "
+                        mistakes.in_row(row, f"{problem}scenario together", "apart")
                 pending.append(table[first:last])
         if pending:
             yield from self._whole(current, np.concatenate(pending), mistakes)
@@ -130,19 +133,23 @@ class ScenarioFile:
         table = np.column_stack([block.rows, steps, *values, *levels])
         return np.array(named, dtype=object), table
 
-    def _note(self, name: str, row: int, begun: dict[str, int], mistakes: Mistakes) -> None:
-        """Remember where a scenario begins; report one that began before."""
-        if name and begun.setdefault(name, row) != row:
-            problem = f", column {self.id_column!r}: {shown(name)} continues here what began in "
-            problem += f"row {begun[name]}; put the rows of a scenario together"
-            mistakes.in_row(row, problem, "apart")
-
     def _whole(self, name: str, table: FloatArray, mistakes: Mistakes) -> Iterator[Scenario]:
         """The scenario that rows make up, if they do and nothing was wrong so far."""
         rows, steps = table[:, 0].astype(np.int64), table[:, 1]
         borders = np.cumsum([len(some) for some in self.present[:2]])
         observed, decisions, start = np.split(table[:, 2:], borders, axis=1)
-        if not self._is_in_order(name, rows, steps, mistakes):
+        T, count = self.columns.problem.horizon, len(steps)
+        wrong = np.flatnonzero(steps[:T] != np.arange(min(count, T)))
+        if wrong.size or count != T:
+            place, kind = min(count, T + 1) - 1, "length"
+            problem = f"{shown(name)} has {count} decisions, but this problem has {T}, t = 0 to "
+            problem += f"{T - 1}; give all of them"
+            if wrong.size:
+                place, kind = int(wrong[0]), "order"
+                problem = f"{steps[place]:g} where {place} is expected; number the decisions of "
+                problem += f"{shown(name)} 0 to {T - 1}, in order"
+            if np.isfinite(steps[place]):  # else it has been reported
+                mistakes.in_row(int(rows[place]), f", column {STEP!r}: {problem}", kind)
             return
         missing = np.isnan(decisions)
         if missing.any() and not missing.all():
@@ -156,26 +163,6 @@ class ScenarioFile:
                 None if missing.any() or not decisions.size else decisions,
                 None if np.isnan(start[0]).any() or not start.size else start[0],
             )
-
-    def _is_in_order(
-        self, name: str, rows: IntArray, steps: FloatArray, mistakes: Mistakes
-    ) -> bool:
-        """Whether the steps are 0, 1, ..., T - 1; the first that is not is reported."""
-        T, count = self.columns.problem.horizon, len(steps)
-        wrong = np.flatnonzero(steps[:T] != np.arange(min(count, T)))
-        if wrong.size:
-            place, kind = int(wrong[0]), "order"
-            problem = f"{steps[place]:g} where {place} is expected; number the decisions of "
-            problem += f"{shown(name)} 0 to {T - 1}, in order"
-        elif count != T:
-            place, kind = min(count, T + 1) - 1, "length"
-            problem = f"{shown(name)} has {count} decisions, but this problem has {T}, t = 0 to "
-            problem += f"{T - 1}; give all of them"
-        else:
-            return True
-        if np.isfinite(steps[place]):  # else it has been reported
-            mistakes.in_row(int(rows[place]), f", column {STEP!r}: {problem}", kind)
-        return False
 
 
 def _numbers(block: Block, column: Column, may_miss: bool = True) -> FloatArray:
