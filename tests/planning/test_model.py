@@ -15,7 +15,7 @@ from counterplan.domains.options import AmericanOption
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.planning.exact_value import exact_value
 from counterplan.planning.hindsight import hindsight
-from counterplan.planning.model import State, checked_state
+from counterplan.planning.model import State
 from counterplan.planning.processes import GBM
 from counterplan.planning.resource import Resource
 from counterplan.planning.search.planners import plan
@@ -76,18 +76,6 @@ def test_a_state_that_cannot_be_continued_is_refused() -> None:
             InfeasibleError, match=r"state at t=11 with resource .* leaves no action"
         ):
             ask()
-
-
-@pytest.mark.parametrize("model", [SHIP, CAR, HIDDEN, PUT, LATTICE, BASKET, STOCK])
-def test_states_along_the_way_are_not(model: Any) -> None:
-    """Every state that random play leads to, the end included."""
-    rng = np.random.default_rng(1)
-    state = checked_state(model, None)
-    while state.t < model.horizon:
-        offered = model.actions(state)
-        x, d = state.exogenous[None], state.resource[None]
-        _, after = model.step(state.t, x, d, offered[rng.integers(len(offered))][None])
-        state = checked_state(model, State(state.t + 1, model.draw(state.t, x, rng)[0], after[0]))
 
 
 def test_nothing_is_left_to_allocate_at_the_end() -> None:

@@ -286,51 +286,50 @@ def test_states_off_the_list_are_solved_when_met() -> None:
     assert found.loss(0, x, stock, np.array([0.5])) == pytest.approx(loss, rel=1e-9)
 
 
-class TestPolicies:
-    ship = Bunkering("A")
-    path = ship.sample_path(3)
-
-    @pytest.mark.parametrize("policy", [Resolve(), OpenLoop(), Greedy()])
-    def test_any_policy_can_be_compared_with(self, policy: Any) -> None:
-        found = regret(self.ship, self.path, PORTS, policy=policy)
-        usual = regret(self.ship, self.path, PORTS)
-        assert found.policy == policy.name
-        assert found.expected_regret == usual.expected_regret
-        assert found.regret_hindsight == usual.regret_hindsight
-        mine = regret(self.ship, self.path, found.policy_actions, policy=policy)
-        assert mine.regret_policy == 0.0
-
-    def test_the_rule_sees_no_future(self) -> None:
-        seen = []
-
-        class Watching:
-            name = "watching"
-
-            def prepare(self, model: Any, seed: Any = 0) -> Rule:
-                rule = Optimal().prepare(model)
-
-                def watch(t: int, x: FloatArray, d: FloatArray) -> FloatArray:
-                    seen.append((t, x.copy()))
-                    x[:] = np.nan  # and cannot spoil what is to come
-                    return rule(t, seen[-1][1], d)
-
-                return watch
-
-        found = regret(self.ship, self.path, PORTS, policy=Watching())
-        assert found.without_foresight == regret(self.ship, self.path, PORTS).without_foresight
-        assert all(np.array_equal(x[0], self.path[t]) for t, x in seen)
-
-    def test_regression_where_nothing_is_exact(self) -> None:
-        stock = cp.ExogenousMDP(PRICE, [[1.0]], Resource(20), [(0, 10)] * 3)
-        path = stock.sample_path(1)
-        found = regret(stock, path, [10, 10, 0])
-        assert (found.policy, found.expected_regret) == ("least squares", None)
-        assert found.certificate.bound == pytest.approx(found.hindsight, rel=1e-9)
-        with pytest.raises(NotApplicableError, match="pass a policy to compare with"):
-            regret(stock, path[1:], [5, 0], state=State(1, path[1], np.array([5.0])))
-
-
 SHIP = Bunkering("A")
+PATH = SHIP.sample_path(3)
+
+
+@pytest.mark.parametrize("policy", [Resolve(), OpenLoop(), Greedy()])
+def test_any_policy_can_be_compared_with(policy: Any) -> None:
+    found, usual = regret(SHIP, PATH, PORTS, policy=policy), regret(SHIP, PATH, PORTS)
+    assert found.policy == policy.name
+    assert found.expected_regret == usual.expected_regret
+    assert found.regret_hindsight == usual.regret_hindsight
+    assert regret(SHIP, PATH, found.policy_actions, policy=policy).regret_policy == 0.0
+
+
+def test_the_rule_sees_no_future() -> None:
+    seen = []
+
+    class Watching:
+        name = "watching"
+
+        def prepare(self, model: Any, seed: Any = 0) -> Rule:
+            rule = Optimal().prepare(model)
+
+            def watch(t: int, x: FloatArray, d: FloatArray) -> FloatArray:
+                seen.append((t, x.copy()))
+                x[:] = np.nan  # and cannot spoil what is to come
+                return rule(t, seen[-1][1], d)
+
+            return watch
+
+    found = regret(SHIP, PATH, PORTS, policy=Watching())
+    assert found.without_foresight == regret(SHIP, PATH, PORTS).without_foresight
+    assert all(np.array_equal(x[0], PATH[t]) for t, x in seen)
+
+
+def test_regression_where_nothing_is_exact() -> None:
+    stock = cp.ExogenousMDP(PRICE, [[1.0]], Resource(20), [(0, 10)] * 3)
+    path = stock.sample_path(1)
+    found = regret(stock, path, [10, 10, 0])
+    assert (found.policy, found.expected_regret) == ("least squares", None)
+    assert found.certificate.bound == pytest.approx(found.hindsight, rel=1e-9)
+    with pytest.raises(NotApplicableError, match="pass a policy to compare with"):
+        regret(stock, path[1:], [5, 0], state=State(1, path[1], np.array([5.0])))
+
+
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "path too short": (lambda p: regret(SHIP, p[:5], PORTS), InputError, "the path must be"),
     "path not numbers": (lambda p: regret(SHIP, ["x"] * 7, PORTS), InputError, "hold numbers"),

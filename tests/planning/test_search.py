@@ -52,15 +52,6 @@ def test_transpositions_meet_in_one_node(model: Selling) -> None:
         assert found.stats["exogenous_nodes"] == sum(3**t for t in range(FAIR.horizon))
 
 
-@pytest.mark.parametrize("planner", PLANNERS, ids=lambda one: one.name)
-def test_reproducible_by_seed(planner: TreePlanner) -> None:
-    first, again, other = (plan(STICKY, planner=planner, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(first.values, again.values)
-    assert np.array_equal(first.visits, again.visits)
-    assert not np.array_equal(first.values, other.values)
-    assert first.visits.sum() == first.stats["simulations"] == planner.simulations
-
-
 @pytest.mark.parametrize("model", [STICKY, continuous(STICKY)], ids=["finite", "continuous"])
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda one: one.name)
 def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:

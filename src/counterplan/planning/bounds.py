@@ -46,7 +46,6 @@ from counterplan.planning.least_squares import (
     choose,
     distinct_states,
     model_arguments,
-    supports,
 )
 from counterplan.planning.model import Compiled, ExogenousModel, State, estimate, sign_of
 from counterplan.planning.policies import OpenLoop, follow, futures
@@ -156,10 +155,15 @@ def _mean_after(
     kernel = fit.kernel
     if kernel.most_successors:
         distinct, cells = distinct_states(states)
-        after, odds, parents = supports(
-            kernel.successors, kernel.parameters, t, distinct, kernel.most_successors
-        )
-        weighted = odds[:, np.newaxis] * fit.values(t + 1, after)
+        most = kernel.most_successors
+        values, chances = np.empty((most, distinct.shape[1])), np.empty(most)
+        after, odds, parents = [], list[float](), list[int]()
+        for i, x in enumerate(distinct):
+            M = kernel.successors(kernel.parameters, t, x, values, chances)
+            after.append(values[:M].copy())
+            odds += chances[:M].tolist()
+            parents += [i] * M
+        weighted = np.array(odds)[:, np.newaxis] * fit.values(t + 1, np.concatenate(after))
         means = np.zeros((len(distinct), weighted.shape[1]))
         np.add.at(means, parents, weighted)
         return np.asarray(means[cells])

@@ -41,7 +41,7 @@ from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.compiled import MATRIX, VECTOR
 from counterplan.planning.model import Estimate, ExogenousModel, estimate, sign_of
 from counterplan.planning.policies import Rule, follow, futures
-from counterplan.planning.search.kernel import ACTIONS, STEP, SUCCESSORS, Kernel
+from counterplan.planning.search.kernel import ACTIONS, STEP, Kernel
 
 _ACTIONS, _STEP = types.FunctionType(ACTIONS), types.FunctionType(STEP)
 _NUMBERS = types.Tuple([VECTOR, MATRIX])  # type: ignore[no-untyped-call]
@@ -245,28 +245,6 @@ def cash_flows(later, cells, rewards, places, weights):  # type: ignore[no-untyp
                 flow += w * (later[i, j + 1] - later[i, j])
             result[i, g] = rewards[c, g] + flow
     return result
-
-
-_SUPPORT = types.Tuple([MATRIX, VECTOR, types.int64[::1]])  # type: ignore[no-untyped-call]
-
-
-@njit(
-    _SUPPORT(types.FunctionType(SUCCESSORS), VECTOR, types.int64, MATRIX, types.int64), cache=True
-)
-def supports(successors, parameters, t, states, most):  # type: ignore[no-untyped-def]
-    """All successors of states (m, X): values (M, X), probabilities (M,) and the state that each
-    follows (M,); none where the support is not finite."""
-    m, X = states.shape
-    offered, odds = np.empty((most, X)), np.empty(most)
-    values, probabilities = np.empty((m * most, X)), np.empty(m * most)
-    parents = np.empty(m * most, dtype=np.int64)
-    count = 0
-    for i in range(m):
-        found = successors(parameters, t, states[i], offered, odds)
-        for k in range(found):
-            values[count], probabilities[count], parents[count] = offered[k], odds[k], i
-            count += 1
-    return values[:count].copy(), probabilities[:count].copy(), parents[:count].copy()
 
 
 # (n, X) states, scaled to mean 0 and deviation 1 on the paths of the fit -> (n, K) columns, the

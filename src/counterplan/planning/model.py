@@ -21,7 +21,7 @@ import numpy as np
 from counterplan.core.result import Sense as Sense
 from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.errors import InputError
-from counterplan.planning.processes.base import Process
+from counterplan.planning.processes.base import FiniteProcess, Process
 
 if TYPE_CHECKING:
     from counterplan.planning.search.kernel import Kernel
@@ -74,13 +74,8 @@ class ExogenousModel(Protocol):
         ...
 
 
-@runtime_checkable
-class FiniteSupport(Protocol):
-    """x_{t+1} takes finitely many values."""
-
-    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (M, X) and probabilities (M,) of x_{t+1} given one x_t."""
-        ...
+# x_{t+1} takes finitely many values: a model says so as a process does.
+FiniteSupport = FiniteProcess
 
 
 @runtime_checkable

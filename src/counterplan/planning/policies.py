@@ -87,10 +87,7 @@ class Resolve:
         _require_plan(model)
 
         def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
-            def first(state: State) -> FloatArray:
-                return np.asarray(expected_plan(model, state)[0])
-
-            wanted = each_state(t, exogenous, resource, first)
+            wanted = each_state(t, exogenous, resource, lambda now: expected_plan(model, now)[0])
             return _made_feasible(model, t, exogenous, resource, wanted)
 
         return rule

@@ -286,7 +286,9 @@ def random_allocation_problems(count: int, seed: Seed = 0) -> list[Problem]:
     problems = []
     for i in range(count):
         T = int(rng.integers(1, 5))
-        model = _Units(T, "max" if rng.random() < 0.5 else "min") if i % 3 == 2 else _sale(rng, T)
+        model = (
+            _Units(T, "max" if rng.random() < 0.5 else "min") if i % 3 == 2 else random_sale(rng, T)
+        )
 
         # Mixtures of what is on offer where amounts are divisible.
         def choose(offered: FloatArray, whole: bool = i % 3 == 2) -> FloatArray:
@@ -299,25 +301,26 @@ def random_allocation_problems(count: int, seed: Seed = 0) -> list[Problem]:
             fixed_steps=[int(rng.integers(T))] if rng.random() < 0.3 else [],
             max_move=float(rng.integers(1, 4)) if rng.random() < 0.3 else None,
         )
-        path, actions = [one.state.exogenous for one in done], [one.action for one in done]
+        path, actions = [state.exogenous for state, _ in done], [action for _, action in done]
         episode = Episode(np.array(path), np.array(actions))
         problems.append(Problem(model, episode, int(rng.integers(0, 4)), rules))
     return problems
 
 
-def _sale(rng: np.random.Generator, T: int) -> ExogenousModel:
-    prices = GBM(rng.uniform(2.0, 8.0, size=2), 0.0, 0.5, dt=1.0, kind="correlated")
+def random_sale(
+    rng: np.random.Generator, T: int, price: float = 1.0, unit: float = 1.0
+) -> ExogenousMDP:
+    """A stock to sell, a tank to fill or two stocks that share a quota, in units of any size."""
+    prices = GBM(rng.uniform(2.0, 8.0, size=2) * price, 0.0, 0.5, dt=1.0, kind="correlated")
     kind = int(rng.integers(3))
     if kind == 2:
-        stocks = (Resource(float(T)), Resource(float(T)))
-        return ExogenousMDP(prices, np.eye(2), stocks, [(2.0, 2.0)] * T)
+        stocks = (Resource(T * unit), Resource(T * unit))
+        return ExogenousMDP(prices, np.eye(2), stocks, [(2.0 * unit, 2.0 * unit)] * T)
     if kind == 1:
-        needs = rng.integers(1, 4, size=T)
-        tank = Resource(0.0, 6.0, +1, -needs.astype(np.float64))
-        return ExogenousMDP(prices, [[1.0, 0.0]], tank, [(0.0, 6.0)] * T, sense="min")
-    bounds = np.column_stack([np.zeros(T), rng.integers(1, 4, size=T)])
-    stock = Resource(float(rng.integers(2, 6)))
-    return ExogenousMDP(prices, [[1.0, 0.0]], stock, bounds)
+        tank = Resource(0.0, 6.0 * unit, +1, -unit * rng.integers(1, 4, size=T))
+        return ExogenousMDP(prices, [[1.0, 0.0]], tank, [(0.0, 6.0 * unit)] * T, sense="min")
+    bounds = np.column_stack([np.zeros(T), rng.integers(1, 4, size=T)]) * unit
+    return ExogenousMDP(prices, [[1.0, 0.0]], Resource(float(rng.integers(2, 6)) * unit), bounds)
 
 
 @dataclass(frozen=True)

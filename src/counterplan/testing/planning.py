@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from counterplan.planning.model import (
     Sense,
     State,
 )
-from counterplan.planning.policies import Policy, Rule
+from counterplan.planning.policies import Policy, Rule, follow
 from counterplan.planning.processes import MarkovModes
 from counterplan.planning.resource import Resource
 from counterplan.planning.search.kernel import Kernel
@@ -46,14 +46,6 @@ TOLERANCE = 1e-9
 # Futures that a planner is played on, and standard errors that a mean may lie on the wrong side of
 # a true bound: 1 in 30,000 by chance.
 PLAYED, ERRORS = 60, 4.0
-
-
-class Played(NamedTuple):
-    """A decision, and what it earned."""
-
-    state: State
-    action: FloatArray
-    reward: float
 
 
 def check_model(model: ExogenousModel, *, seed: Seed = 0) -> None:
@@ -76,7 +68,7 @@ def check_model(model: ExogenousModel, *, seed: Seed = 0) -> None:
         assert len(size) == 1, f"start.{name} must have one dimension: {size}"
     assert model.start.t == 0, f"the start says t={model.start.t}, not 0"
     rng = generator(seed)
-    episodes = [[one.state for one in played(model, rng)] for _ in range(EPISODES)]
+    episodes = [[state for state, _ in played(model, rng)] for _ in range(EPISODES)]
     states = [state for visited in episodes for state in visited]
     before_last = [state for state in states if state.t + 1 < model.horizon]
     some = [before_last[i] for i in rng.permutation(len(before_last))[:STATES]]
@@ -94,23 +86,18 @@ def check_model(model: ExogenousModel, *, seed: Seed = 0) -> None:
 def played(
     model: ExogenousModel,
     rng: np.random.Generator,
-    state: State | None = None,
-    path: FloatArray | None = None,
     choose: Callable[[FloatArray], FloatArray] | None = None,
-) -> list[Played]:
-    """An episode from a state on (the start), along a path (T, X) or one that is drawn; actions are
-    chosen at random from those offered."""
-    now, decisions = model.start if state is None else state, []
+) -> list[tuple[State, FloatArray]]:
+    """An episode from the start: states and the actions taken there, by default random ones."""
+    now, decisions = model.start, []
     choose = choose or (lambda offered: offered[rng.integers(len(offered))])
-    for s in range(model.horizon - now.t):
-        if path is not None:
-            now = now._replace(exogenous=path[s])
-        t, x, d = now
+    for t in range(model.horizon):
         action = choose(_offered(model, now))
-        reward, after = _step(model, t, x[None], d[None], action[None])
-        decisions.append(Played(now, action, float(reward[0])))
+        decisions.append((now, action))
+        x = now.exogenous
+        _, after = _step(model, t, x[None], now.resource[None], action[None])
         if t + 1 < model.horizon:
-            drawn = np.asarray(model.draw(t, x[None], rng)) if path is None else x[None]
+            drawn = np.asarray(model.draw(t, x[None], rng))
             _shape(drawn, (1, len(x)), f"draw at t={t} gives")
             now = State(t + 1, drawn[0], after[0])
     return decisions
@@ -266,18 +253,17 @@ def _check_hindsight(model: HasHindsight, visited: list[State], rng: np.random.G
         found = model.allocate(futures, state)
         _shape(found.values, futures.shape[:1], "allocate gives values")
         _shape(np.asarray(found.actions)[:, :, 0], futures.shape[:2], "allocate gives actions")
-        replayed = np.zeros(len(futures))
-        resource = np.repeat(state.resource[None], len(futures), axis=0)
-        for s in range(futures.shape[1]):
-            step = (state.t + s, futures[:, s], resource, found.actions[:, s])
-            reward, resource = model.step(*step)
-            replayed += reward
+
+        def decided(t: int, *_: FloatArray, first: int = state.t, of: Any = found) -> FloatArray:
+            return np.asarray(of.actions[:, t - first])
+
+        replayed = follow(model, decided, futures, state)
         assert _close(replayed, found.values), (
             f"hindsight from t={state.t} is said to be worth {found.values.tolist()}, but replayed "
             f"its actions are worth {replayed.tolist()}"
         )
         for _ in range(TRIES):
-            worth = sum(one.reward for one in played(model, rng, state, futures[0]))
+            worth = float(follow(model, _Random().prepare(model, rng), futures[:1], state)[0])
             assert sign * (found.values[0] - worth) >= -1e-7 * (1.0 + abs(worth)), (
                 f"hindsight from t={state.t} is worth {found.values[0]}, but actions that the "
                 f"model offers are worth {worth} on the same path"
@@ -382,7 +368,7 @@ def check_planner(
         _sale(rng, "max"), _sale(rng, "min"), _sale(rng, "max", horizon=1)
     ]  # fmt: skip
     for one in models:
-        for state in [decision.state for decision in played(one, rng)]:
+        for state, _ in played(one, rng):
             _check_choice(planner, one, state)
         _check_honesty(planner, one, int(rng.integers(2**31)))
 

@@ -92,6 +92,9 @@ def test_no_volatility_is_no_chance() -> None:
             {"initial": [1.0, 1.0], "correlation": 1.5, "kind": "correlated"},
             "ones on its diagonal, the rest in",
         ),
+        ({"initial": 1e300}, r"initial is 1e\+300, too far from 0"),
+        ({"drift": 700.0, "dt": 1 / 7}, r"prices move by a factor of e\^100 in one step"),
+        ({"drift": -700.0, "dt": 1 / 7}, r"prices move by a factor of e\^100 in one step"),
         ({"volatility": 100.0}, r"a typical factor of e\^31\.6 in one step.*volatility=0\.2"),
     ],
 )

@@ -13,7 +13,6 @@ model is registered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -117,13 +116,6 @@ def _array(values: object, name: str, shape: tuple[int, ...] | None = None) -> F
     return array
 
 
-@dataclass(frozen=True, kw_only=True)
-class InterpretedKernel(Kernel):
-    """A kernel that keeps the model it calls alive."""
-
-    interpreter: Interpreter
-
-
 # Compiled functions know a model by its number; entries go when the model's kernel does.
 _numbers = count()
 _registered: WeakValueDictionary[int, Interpreter] = WeakValueDictionary()
@@ -135,7 +127,7 @@ def interpret(model: ExogenousModel) -> Kernel:
     number = next(_numbers)
     _registered[number] = interpreter
     finite = isinstance(model, FiniteSupport)
-    return InterpretedKernel(
+    return Kernel(
         draw=_draw,
         actions=_actions,
         step=_step,
@@ -149,7 +141,7 @@ def interpret(model: ExogenousModel) -> Kernel:
         most_successors=MOST_SUCCESSORS if finite else 0,
         policy=_policy if hasattr(model, "rollout") else uniform_policy,
         bounds=_bounds if hasattr(model, "bounds") else no_bounds,
-        interpreter=interpreter,
+        model=interpreter,
     )
 
 

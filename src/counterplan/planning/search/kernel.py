@@ -26,8 +26,9 @@ numbers of all parts, in the places named here; those of a user's own part follo
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -45,8 +46,14 @@ ACTIONS = types.int64(VECTOR, types.int64, VECTOR, VECTOR, MATRIX)
 STEP = types.float64(VECTOR, types.int64, VECTOR, VECTOR, VECTOR, VECTOR)
 POLICY = types.int64(VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, MATRIX, types.int64)
 BOUNDS = types.void(VECTOR, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, VECTOR)
-_ORDER = ("draw", "successors", "actions", "step", "policy", "bounds")
-SIGNATURES = dict(zip(_ORDER, (DRAW, SUCCESSORS, ACTIONS, STEP, POLICY, BOUNDS), strict=True))
+SIGNATURES = {
+    "draw": DRAW,
+    "successors": SUCCESSORS,
+    "actions": ACTIONS,
+    "step": STEP,
+    "policy": POLICY,
+    "bounds": BOUNDS,
+}
 
 
 @njit(SUCCESSORS, cache=True)
@@ -79,6 +86,7 @@ class Kernel:
     action_size      A
     most_actions     no state offers more
     most_successors  no x_t has more (0: continuous)
+    model            what its functions call back, kept alive
     """
 
     draw: Any
@@ -95,6 +103,7 @@ class Kernel:
     policy: Any = uniform_policy
     bounds: Any = no_bounds
     tables: FloatArray = field(default_factory=lambda: np.empty(0))
+    model: Any = None
 
     @classmethod
     def of(cls, model: ExogenousModel, **fields: Any) -> Kernel:
@@ -135,50 +144,24 @@ OWN = 10
 VISITS, VALUE, ENTROPY, LEAF, WEIGHT = 0, 1, 2, 3, 4
 
 
-class Model(NamedTuple):
-    """A model inside compiled code: its functions, its numbers, and room to work in.
-
-    finite          whether x_{t+1} has finite support
-    room_actions    (most_actions, A)
-    room_exogenous  (2, X) a state and the one after it
-    room_resource   (2, D)
-    room_bounds     (2,) what the leaf part asked of the model's bounds
-    """
-
-    draw: Any
-    successors: Any
-    actions: Any
-    step: Any
-    policy: Any
-    bounds: Any
-    horizon: int
-    finite: bool
-    parameters: FloatArray
-    tables: FloatArray
-    room_bounds: FloatArray
-    room_actions: FloatArray
-    room_exogenous: FloatArray
-    room_resource: FloatArray
-
-
-class PartSet(NamedTuple):
-    """The parts of a search inside compiled code, and their numbers."""
-
-    select: Any
-    backup: Any
-    leaf: Any
-    settings: FloatArray
-
-
+# A model inside compiled code is its functions, its numbers (`finite`: whether x_{t+1} has finite
+# support), and room to work in: for actions (most_actions, A), for a state and the one after it
+# (2, X) and (2, D), and (2,) for what the leaf part asked of the model's bounds.
+_NUMBERS = {
+    "horizon": types.int64,
+    "finite": types.boolean,
+    **dict.fromkeys(("parameters", "tables", "room_bounds"), VECTOR),
+    **dict.fromkeys(("room_actions", "room_exogenous", "room_resource"), MATRIX),
+}
 _FUNCTIONS = [types.FunctionType(one) for one in SIGNATURES.values()]
-_NUMBERS = [types.int64, types.boolean, *[VECTOR] * 3, *[MATRIX] * 3]
-MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS], Model)  # type: ignore[no-untyped-call]
+Model: Any = namedtuple("Model", [*SIGNATURES, *_NUMBERS])  # type: ignore[misc]
+MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS.values()], Model)  # type: ignore[no-untyped-call]
 
 SELECT = types.int64(VECTOR, types.float64, VECTOR, MATRIX, GENERATOR)
 BACKUP = types.void(VECTOR, VECTOR, MATRIX)
 LEAF_SIGNATURE = types.float64(MODEL, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR)
-
 _PARTS = [types.FunctionType(one) for one in (SELECT, BACKUP, LEAF_SIGNATURE)]
+PartSet = namedtuple("PartSet", ("select", "backup", "leaf", "settings"))
 PARTS = types.NamedTuple([*_PARTS, VECTOR], PartSet)  # type: ignore[no-untyped-call]
 
 
@@ -197,12 +180,12 @@ ENGINE = EngineType([("model", MODEL), ("parts", PARTS)])  # type: ignore[no-unt
 new: Any = structref.new
 
 
-@njit(ENGINE(*_FUNCTIONS, types.Tuple(_NUMBERS)), cache=True)  # type: ignore[no-untyped-call]
+@njit(ENGINE(*_FUNCTIONS, types.Tuple(list(_NUMBERS.values()))), cache=True)  # type: ignore[no-untyped-call]
 def _with_model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
     T, finite, flat, tables, limits, offered, x, d = numbers
     made = new(ENGINE)
     # fmt: off
-    made.model = borrowed(Model(draw, successors, actions, step, policy, bounds, T, finite, flat,
+    made.model = borrowed(Model(draw, successors, actions, step, policy, bounds, T, finite, flat,  # type: ignore[call-arg]
                                 tables, limits, offered, x, d))
     # fmt: on
     return made

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -409,8 +409,6 @@ class TreePlanner(ABC):
     widening: tuple[float, float] = (1.0, 0.5)
     scale: float | None = None
 
-    label: ClassVar[str] = ""
-
     def __post_init__(self) -> None:
         whole_number(self.simulations, "simulations", 1, MOST_SIMULATIONS)
         whole_number(self.quantiles, "quantiles")
@@ -429,7 +427,7 @@ class TreePlanner(ABC):
 
     @property
     def name(self) -> str:
-        return self.label or type(self).__name__
+        return type(self).__name__
 
     @abstractmethod
     def parts(self) -> Parts:
