@@ -26,7 +26,7 @@ returns; 'independent': x_t is `initial` moved by a run of t * block returns of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
@@ -252,7 +252,6 @@ class BootstrapPrices(Continuous):
     initial: float | None = None
     block: int = 1
     kind: Literal["global", "independent"] = "global"
-    _runs: dict[int, FloatArray] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         prices = vector(self.prices, "prices")
@@ -306,10 +305,7 @@ class BootstrapPrices(Continuous):
                 f"the record of {len(self.log_prices)} prices has no run of {length} returns, "
                 f"needed for t={t + 1}: use fewer steps, a smaller block or a longer record"
             )
-        if length not in self._runs:
-            runs = np.exp(self.log_prices[length:] - self.log_prices[:-length])
-            self._runs[length] = np.sort(runs)
-        return self._runs[length]
+        return np.sort(np.exp(self.log_prices[length:] - self.log_prices[:-length]))
 
     def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
         """x_{t+1} for each x_t: (n, 1) -> (n, 1). As `laws` has it, but for how whole numbers are
