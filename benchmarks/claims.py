@@ -35,12 +35,11 @@ import counterplan as cp
 from benchmarks import own_tables
 from counterplan.core.constraints import Constraints
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.continuous.ensemble import (
+from counterplan.counterfactual.continuous.setting import (
     DEFAULT_RISK,
-    prepare_continuous,
+    prepare_sequence,
     worst_mean,
 )
-from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.runs.explain import open_cohort
 from counterplan.runs.question import Question
 from counterplan.tables.schema import schema_from_dict
@@ -165,7 +164,7 @@ def claim(model: Any, one: Asked, seconds: float | None) -> list[float]:
 
 def shortlisted(problem: Any) -> NDArray[np.int64]:
     """K times the best single change for the worst members, among those best on average."""
-    every: Any = prepare_continuous(replace(problem, risk=DEFAULT_RISK))
+    every: Any = prepare_sequence(replace(problem, risk=DEFAULT_RISK))
     mean = prepare_sequence(problem)
     best, value = (
         mean.observed,

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 import counterplan as cp
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.continuous.ensemble import prepare_continuous
+from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.domains import sepsis
 from counterplan.scm.support import collect_seen
 from counterplan.scm.transitions import Transitions
@@ -76,7 +76,7 @@ def measure(problem: Problem, try_all: bool) -> tuple[float, float]:
     if not try_all:
         return ours, float("nan")
     started = time.process_time()
-    setting = prepare_continuous(problem)
+    setting = prepare_sequence(problem)
     plans, best = sequences(setting.observed, setting.n_actions, problem.k), -np.inf
     for first in range(0, len(plans), BATCH):
         batch = plans[first : first + BATCH]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
+from counterplan.counterfactual.continuous.claims import SequenceExplanation
 from counterplan.counterfactual.explain import frontier
 from counterplan.domains import sepsis
 from counterplan.domains.icu_episodes import DRUGS, HOURS, LEVELS

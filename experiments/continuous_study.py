@@ -32,7 +32,7 @@ from counterplan.core.limits import Limits
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.anchors import AnchorHeuristic
 from counterplan.counterfactual.continuous.astar import AStar
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
+from counterplan.counterfactual.continuous.claims import SequenceExplanation
 from counterplan.counterfactual.explain import explain
 from counterplan.domains import sepsis
 from counterplan.scm.neural import NeuralSCM

@@ -28,8 +28,7 @@ from counterplan.core.compiled import njit
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Sense, Status
 from counterplan.core.validation import FloatArray, IntArray, whole_number
-from counterplan.counterfactual.continuous.ensemble import prepare_continuous
-from counterplan.counterfactual.continuous.setting import SequenceSetting
+from counterplan.counterfactual.continuous.setting import SequenceSetting, prepare_sequence
 from counterplan.counterfactual.discrete.budget_dp import (
     policy_frontier,
     prepare,
@@ -80,19 +79,24 @@ class KnownFuture:
 
 
 class SequenceWorld(KnownFuture):
-    """A continuous episode: nothing is left to chance. Resource: the state (D,) and the budget
-    left; actions are numbers of action vectors."""
+    """A continuous episode: nothing is left to chance. Resource: the state, that of every member
+    of a model (B D,), and the budget left; actions are numbers of action vectors. Of members those
+    count that are the worst for what was done."""
 
     def __init__(self, setting: SequenceSetting) -> None:
-        self.setting, self.path = setting, np.zeros((setting.horizon - 1, 1))
+        self.setting = setting = setting.narrowed(setting.observed)
+        self.path = np.zeros((setting.horizon - 1, 1))
         self.start = State(0, np.zeros(1), np.append(setting.states[0], float(setting.k)))
+
+    def _states(self, resource: FloatArray) -> FloatArray:
+        return resource[:, :-1].reshape(-1, *self.setting.states.shape[1:])
 
     def actions(self, state: State) -> FloatArray:
         """(m, 1) those that may be taken and paid for; the observed one even where it leads out of
         the data."""
         setting, t = self.setting, state.t
         spent = np.array([setting.k - int(state.resource[-1])])
-        may = setting.may_take(t, state.resource[None, :-1], spent)[0]
+        may = setting.may_take(t, self._states(state.resource[None]), spent)[0]
         may[setting.observed[t]] = False
         return np.append(setting.observed[t], np.flatnonzero(may)).astype(np.float64)[:, None]
 
@@ -100,11 +104,12 @@ class SequenceWorld(KnownFuture):
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """The rewards of actions and next states, and these with what is left."""
-        chosen = actions[:, 0].astype(np.int64)
-        after = self.setting.replay.follow(t, resource[:, :-1], chosen)
-        left = resource[:, -1] - self.setting.costs_at(t)[chosen]
-        earned = self.setting.reward_at(t + 1)(after) + self.setting.bonus[t, chosen]
-        return earned, np.column_stack([after, left])
+        setting, chosen = self.setting, actions[:, 0].astype(np.int64)
+        after = setting.path(t, self._states(resource), chosen[:, None])[:, 1]
+        left = resource[:, -1] - setting.costs_at(t)[chosen]
+        worth = setting.last if t + 2 == setting.horizon else setting.reward
+        earned = worth(after) + setting.bonus[t, chosen]
+        return earned, np.column_stack([after.reshape(len(after), -1), left])
 
 
 class AllocationWorld(KnownFuture):
@@ -409,7 +414,7 @@ class TreeSearch:
     def solve(self, problem: Problem) -> Explanation:
         started, by = time.perf_counter(), (Status.HEURISTIC, "TreeSearch")
         if isinstance(problem.scm, PointSCM):
-            sequences = prepare_continuous(problem)
+            sequences = prepare_sequence(problem)
             sequence = planned_sequence(sequences, self.planner, self.seed)
             stats = {"seconds": time.perf_counter() - started}
             return sequences.explanation(problem.k, sequence, math.inf, *by, stats)

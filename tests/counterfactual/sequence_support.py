@@ -71,10 +71,10 @@ class TrueValues:
     `step`, in the model's own units."""
 
     def __init__(self, setting: SequenceSetting) -> None:
-        self.setting = setting
-        self._replay = BatchReplay(setting.scm, setting.vectors, setting.noise)
+        self.setting, self.model = setting, setting.members[0]
+        self._replay = BatchReplay(self.model.scm, self.model.vectors, self.model.noise)
         self.levels: list[_Level] = []
-        states, used = setting.states[:1], np.zeros(1, dtype=np.int64)
+        states, used = self.model.states[:1], np.zeros(1, dtype=np.int64)
         parent, earned = np.zeros(1, dtype=np.int64), np.zeros(1)
         for t in range(setting.horizon):
             self.levels.append(_Level(states, used, parent, earned, np.full(len(used), -np.inf)))
@@ -108,7 +108,9 @@ class TrueValues:
             else:
                 after = self.levels[t + 1]
                 np.maximum.at(level.value, after.parent, after.value + after.earned)
-            level.value[:] += self.setting.reward_at(t)(level.states)
+            is_last = t == len(self.levels) - 1
+            reward = self.model.last if is_last else self.model.reward
+            level.value[:] += reward(level.states)
 
     @property
     def best(self) -> float:
@@ -117,7 +119,8 @@ class TrueValues:
     def check(self, bound: Any) -> None:
         """A bound holds on every node there is, not only where a search looks."""
         for t, level in enumerate(self.levels):
-            assert (bound.upper(t, level.used, level.states) >= level.value - 1e-13).all()
+            found = bound.upper(t, level.used, level.states[:, None])
+            assert (found >= level.value - 1e-13).all()
 
     def check_regions(self, regions: Any) -> Iterator[tuple[int, int, Any, Floats]]:
         """Balls and boxes by (step, least amount of a level) hold every state; tells how far these
@@ -146,7 +149,7 @@ class TrueValues:
         for spent in np.unique(used):
             rows = used == spent
             tree, values = self._index[t, int(spent)]
-            distance, nearest = tree.query(states[rows])
+            distance, nearest = tree.query(states[rows, 0])
             assert distance.max() <= 1e-9 * (1.0 + np.abs(states).max()), "a state nobody reaches"
             found[rows] = values[nearest]
         return found

@@ -30,20 +30,19 @@ def setting_of(kind: str = "neural", seed: int = 0, **size: int) -> SequenceSett
 def plain_algorithm_1(setting: SequenceSetting, anchors: Floats) -> Floats:
     """(T, k+1, A) by budget spent, written as in the paper: one anchor after the other."""
     slope, T, k = value_constants(setting), setting.horizon, setting.k
+    model = setting.members[0]
     V = np.empty((T, k + 1, len(anchors)))
-    V[T - 1] = setting.last(anchors)
+    V[T - 1] = model.last(anchors)
     for t, spent, i in product(reversed(range(T - 1)), range(k + 1), range(len(anchors))):
         anchor, bounds = anchors[i][None], []
         for a in range(setting.n_actions):
             price = 0 if a == setting.observed[t] else int(setting.costs[a])
             if setting.allowed[t, a] and spent + price <= k:
-                after = setting.scm.step(
-                    anchor, setting.vectors[t, a][None], setting.noise[t][None]
-                )
+                after = model.scm.step(anchor, model.vectors[t, a][None], model.noise[t][None])
                 distance = np.linalg.norm(anchors - after, axis=1)
                 lowest = float((V[t + 1, spent + price] + slope[t + 1] * distance).min())
                 bounds.append(setting.bonus[t, a] + lowest)
-        V[t, spent, i] = float(setting.reward(anchor)[0]) + max(bounds)
+        V[t, spent, i] = float(model.reward(anchor)[0]) + max(bounds)
     return V
 
 
@@ -57,18 +56,19 @@ def test_algorithm_1_as_printed(kind: str, costly: bool) -> None:
     anchors = cp.AnchorHeuristic(samples=5, seed=2).anchors(setting)
     expected, bound = plain_algorithm_1(setting, anchors), AnchorBound(setting, anchors, "")
     for t, spent in product(range(setting.horizon), range(setting.k + 1)):
-        found = bound.upper(t, np.full(len(anchors), spent), anchors)
+        found = bound.upper(t, np.full(len(anchors), spent), anchors[:, None])
         assert found == pytest.approx(expected[t, spent], rel=1e-9, abs=1e-9)
         assert (found >= expected[t, spent]).all(), "rounded downwards"
 
 
 def test_constants_of_lemma_5() -> None:
     setting = setting_of("location-scale")
-    K = setting.scm.lipschitz(setting.noise)
+    model = setting.members[0]
+    K = model.scm.lipschitz(model.noise)
     assert K is not None
     of_reward, of_last = (
         float(np.linalg.norm(one.gradient(4)[1:])) + one.remainder
-        for one in (setting.reward, setting.last)
+        for one in (model.reward, model.last)
     )
     expected = [of_last]
     for constant in K[::-1]:
@@ -81,7 +81,7 @@ def test_constants_of_lemma_5() -> None:
 def test_simulated_anchors_are_the_observed_states_and_reachable_ones(strategy: str) -> None:
     setting = setting_of(horizon=4, n_actions=3, k=2)
     anchors = cp.AnchorHeuristic(strategy, samples=2000).anchors(setting)
-    assert np.array_equal(anchors[: setting.horizon], setting.states)
+    assert np.array_equal(anchors[: setting.horizon], setting.states[:, 0])
     reachable = {1: 3, 2: 9, 3: 1 + 3 * 2 + 3 * 4}  # prefixes with at most two changes
     assert len(anchors) == 1 + sum(reachable.values())
     assert len(np.unique(anchors.round(12), axis=0)) == len(anchors)
@@ -127,7 +127,7 @@ def test_facility_location_takes_the_farthest_each_time() -> None:
     heuristic = cp.AnchorHeuristic("facility-location", size=12, population=population)
     chosen = heuristic.anchors(setting)
     # Nothing of another patient's fixed features remains.
-    assert (chosen[:, 0] == setting.states[0, 0]).all()
+    assert (chosen[:, 0] == setting.states[0, 0, 0]).all()
     moving = population[:, 1:]
     for i in range(1, 12):
         gaps = np.linalg.norm(moving[:, None] - chosen[None, :i, 1:], axis=2).min(axis=1)
@@ -138,8 +138,9 @@ def test_a_population_in_physical_units_is_scaled() -> None:
     setting = setting_of("scaled neural", horizon=5)
     population = np.random.default_rng(4).normal(size=(30, 4))
     heuristic = cp.AnchorHeuristic("facility-location", size=30, population=population)
-    assert setting.scaling is not None
-    expected = setting.scaling.encode_states(population)[:, 1:]
+    scaling = setting.members[0].scaling
+    assert scaling is not None
+    expected = scaling.encode_states(population)[:, 1:]
     found = heuristic.anchors(setting)[:, 1:]
     assert np.sort(found, axis=0) == pytest.approx(np.sort(expected, axis=0))
 

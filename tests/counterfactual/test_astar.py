@@ -22,7 +22,7 @@ from counterplan.counterfactual import (
     SequenceExplanation,
     oracle,
 )
-from counterplan.counterfactual.continuous.astar import History, Nodes, Pool
+from counterplan.counterfactual.continuous.astar import Pool, thinned
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.domains.interacting import interacting_episode
@@ -131,7 +131,7 @@ def test_a_rewards_constant_counts_the_range_of_moving_features_only() -> None:
     reward = LipschitzReward(lambda states: states[:, -1], 2.0)
     setting = prepare_sequence(replace(problem, scm=wide, reward=reward))
     assert scm.fixed > 0
-    assert setting.reward.remainder == pytest.approx(2.0 * spread[scm.fixed :].max())
+    assert setting.members[0].reward.remainder == pytest.approx(2.0 * spread[scm.fixed :].max())
 
 
 @pytest.mark.parametrize("nodes", [1, 7, 160, 18_139, 10**9])
@@ -201,7 +201,7 @@ class Scripted:
     def upper(self, t: int, used: Any, states: Any) -> Any:
         if t == 0:
             return np.full(len(states), 10.0)
-        return np.array([self.promises[round(float(s), 6)] for s in states[:, 0]])
+        return np.array([self.promises[round(float(s), 6)] for s in states[:, 0, 0]])
 
 
 def test_a_gap_covers_waiting_nodes_that_fell_behind() -> None:
@@ -472,13 +472,11 @@ def test_the_papers_constant_of_the_reward_is_too_small() -> None:
 PROMISES = st.lists(st.integers(0, 9), max_size=12)
 
 
-def nodes(promises: list[int], first: int) -> Nodes:
+def nodes(promises: list[int], first: int) -> Any:
     """Nodes whose `used` is a number of their own, to be known by."""
-    n = len(promises)
-    names = np.arange(first, first + n)
-    return Nodes(
-        np.zeros((n, 2)), names, np.zeros(n), np.array(promises, float), np.zeros((n, 3), np.int8)
-    )
+    found = np.zeros(len(promises), [("used", np.int64), ("promise", np.float64)])
+    found["used"], found["promise"] = np.arange(first, first + len(promises)), promises
+    return found
 
 
 @given(
@@ -501,8 +499,8 @@ def test_takes_the_most_promising_and_loses_none(calls: list[list[int] | tuple[i
             assert dropped == max(below, default=-math.inf)
             held = {name: promise for name, promise in held.items() if promise > above}
             best = sorted(held.values(), reverse=True)[:count]
-            assert sorted(taken.promise, reverse=True) == best
-            for name, promise in zip(taken.used, taken.promise, strict=True):
+            assert sorted(taken["promise"], reverse=True) == best
+            for name, promise in taken[["used", "promise"]]:
                 assert held.pop(int(name)) == promise
         assert len(pool) == len(held)
         assert pool.largest == max(held.values(), default=-math.inf)
@@ -517,31 +515,16 @@ def test_a_long_search_is_thinned(moments: int, longest: int, seed: int) -> None
     expanded = np.cumsum(rng.integers(1, 9, moments))
     jumps = rng.choice(moments, size=min(moments, 3), replace=False)
     values = np.cumsum(np.isin(np.arange(moments), jumps)).astype(float)
-    bounds = 10.0 + np.sort(rng.random(moments))[::-1]
-    history = History(longest)
-    for moment in zip(expanded, values, bounds, strict=True):
-        history.add(*moment)
-    kept = history.array()
-    every = np.column_stack([expanded, values, bounds])
-    assert len(kept) <= longest + 2
-    np.testing.assert_array_equal(kept[0], every[0])
-    np.testing.assert_array_equal(kept[-1], every[-1])
-    assert (np.diff(kept[:, 0]) > 0).all()
+    every = np.column_stack([expanded, values, 10.0 + np.sort(rng.random(moments))[::-1]])
+    # What is known later about the same nodes counts.
+    kept = thinned(np.concatenate([every[:1] * [1.0, 1.0, 2.0], every]), longest)
+    assert len(kept) <= longest + 3
     assert {tuple(row) for row in kept} <= {tuple(row) for row in every}
-    for moment in jumps[jumps > 0]:
-        assert every[moment].tolist() in kept.tolist(), "improvements are kept"
-    # What is left out lies between what is kept: no gap is much longer than the others.
     places = np.searchsorted(expanded, kept[:, 0])
-    assert np.diff(places).max(initial=1) <= 2 * max(1, moments // (longest // 2 - 2))
-
-
-def test_what_is_known_later_about_the_same_nodes_counts() -> None:
-    history = History()
-    history.add(0, 1.0, 9.0)
-    history.add(3, 2.0, 8.0)
-    history.add(3, 2.0, 2.0)
-    assert history.array().tolist() == [[0.0, 1.0, 9.0], [3.0, 2.0, 2.0]]
-    assert History().array().shape == (0, 3)
+    assert (places[0], places[-1]) == (0, moments - 1)
+    assert {*jumps[jumps > 0]} <= {*places}, "improvements are kept"
+    assert 0 < np.diff(places).min(initial=1) <= np.diff(places).max(initial=1)
+    assert np.diff(places).max(initial=1) <= 1 + moments // (longest - 1), "no gap is long"
 
 
 def test_a_search_is_recorded_from_its_start_to_its_proof() -> None:

@@ -13,13 +13,13 @@ from scipy import stats
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual.continuous.claims import TOLERATED
-from counterplan.counterfactual.continuous.ensemble import (
-    EnsembleSetting,
-    prepare_continuous,
+from counterplan.counterfactual.continuous.first_order import FirstOrder
+from counterplan.counterfactual.continuous.setting import (
+    SequenceSetting,
+    prepare_sequence,
     worst_mean,
     worst_weights,
 )
-from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm import PointSCM
 from counterplan.scm.cosine import CosineNetwork, spread_of
@@ -58,13 +58,7 @@ def question(kind: str, seed: int, count: int = 3, **size: int) -> Problem:
     )
 
 
-def prepared(problem: Problem) -> EnsembleSetting:
-    setting = prepare_continuous(problem)
-    assert isinstance(setting, EnsembleSetting)
-    return setting
-
-
-def every_sequence(setting: EnsembleSetting) -> Any:
+def every_sequence(setting: SequenceSetting) -> Any:
     options = [np.flatnonzero(row) for row in setting.allowed]
     every = np.array(list(itertools.product(*options)))
     price = np.where(every == setting.observed, 0, setting.costs[every])
@@ -82,7 +76,7 @@ def test_no_sequence_has_a_better_mean_over_its_worst_members(
         problem.scm, problem.episode, problem.k, risk=share, actions=problem.actions,
         reward=problem.reward, constraints=problem.constraints,
     )  # fmt: skip
-    setting = prepared(problem)
+    setting = prepare_sequence(problem)
     sequences = every_sequence(setting)
     outcomes = setting.outcomes_by_member(sequences)
     best = worst_mean(outcomes, share).max()
@@ -99,17 +93,19 @@ def test_no_sequence_has_a_better_mean_over_its_worst_members(
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_hold_at_every_node(kind: str, seed: int) -> None:
     problem = question(kind, seed)
-    whole = prepared(problem)
+    whole = prepare_sequence(problem)
     setting = whole.narrowed(whole.observed)
     bound = FirstOrder(setting)
     sequences = every_sequence(setting)
     values = setting.outcomes(sequences)
     assert (values >= whole.outcomes(sequences) - 1e-9).all()
-    paths = setting.trajectories(sequences)
+    start = np.repeat(setting.states[:1], len(sequences), axis=0)
+    paths = setting.path(0, start, sequences)
     price = np.where(sequences == setting.observed, 0, setting.costs[sequences])
     for t in range(setting.horizon):
         spent = price[:, :t].sum(axis=1)
         earned = setting.bonus[np.arange(t), sequences[:, :t]].sum(axis=1)
+        earned = earned + sum(setting.reward(paths[:, u]) for u in range(t))
         promise = earned + bound.upper(t, spent, paths[:, t])
         assert (promise >= values - 1e-9).all()
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual import FirstOrderBound, Tightest
-from counterplan.counterfactual.continuous.ensemble import prepare_continuous
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.counterfactual.oracle import brute_force
 from counterplan.errors import CounterplanError, InfeasibleError
@@ -156,7 +155,7 @@ def test_nor_one_over_the_worst_members(
             limits=problem.limits,
             risk=share,
         )
-        setting: Any = prepare_continuous(replace(problem, scm=scm, risk=share))
+        setting: Any = prepare_sequence(replace(problem, scm=scm, risk=share))
         with np.errstate(over="ignore", invalid="ignore"):
             competitors = setting.outcomes(competing_sequences(setting))
     except CounterplanError as refusal:

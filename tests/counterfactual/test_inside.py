@@ -12,6 +12,7 @@ import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual import baselines
 from counterplan.counterfactual.continuous.astar import AStar, NoBound
+from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.counterfactual.discrete.budget_dp import BudgetDP
 from counterplan.counterfactual.oracle import Exhaustive, best_sequence, brute_force
 from counterplan.counterfactual.support import NEIGHBOURS
@@ -27,7 +28,6 @@ from counterplan.testing.continuous import (
 
 from .sequence_support import asked_of, explain, frontier
 from .test_ensemble import every_sequence
-from .test_ensemble import prepared as members_of
 from .test_ensemble import question as of_members
 
 SEEDS = range(24)
@@ -220,9 +220,9 @@ def test_members_of_a_model_are_asked_together() -> None:
     for seed in range(8):
         asked = of_members("neural", seed)
         asked.scm.seen = sparse_data(asked, np.random.default_rng(seed), 70)
-        setting = members_of(asked)
+        setting = prepare_sequence(asked)
         sequences = every_sequence(setting)
-        paths = np.mean([one.trajectories(sequences) for one in setting.parts], axis=0)
+        paths = np.mean([one.trajectories(sequences) for one in setting.members], axis=0)
         assert setting.inside is not None
         fine = setting.inside.holds(sequences, setting.observed, paths)
         values = setting.outcomes(sequences)

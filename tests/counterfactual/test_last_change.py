@@ -16,14 +16,13 @@ from counterplan.core.limits import Limits
 from counterplan.core.problem import Problem
 from counterplan.core.reward import EpisodeReward
 from counterplan.counterfactual.continuous.astar import AStar
-from counterplan.counterfactual.continuous.ensemble import worst_mean
 from counterplan.counterfactual.continuous.last_change import LastChange
-from counterplan.counterfactual.continuous.setting import prepare_sequence
+from counterplan.counterfactual.continuous.setting import prepare_sequence, worst_mean
 from counterplan.scm.smooth import SmoothSCM
 from counterplan.testing.continuous import random_sequence_problem, smooth_model
 
 from .sequence_support import asked_of
-from .test_ensemble import every_sequence, prepared
+from .test_ensemble import every_sequence
 from .test_inside import sparse_data
 
 SEEDS = st.integers(0, 10_000)
@@ -54,7 +53,7 @@ def test_no_end_earns_more_than_its_bound(seed: int) -> None:
     sequences = np.repeat(setting.observed[None], 30, axis=0)
     steps = rng.integers(T - 1, size=(30, 2))
     sequences[np.arange(30)[:, None], steps] = rng.integers(4, size=(30, 2))
-    paths = setting.trajectories(sequences)
+    paths = setting.path(0, np.repeat(setting.states[:1], 30, axis=0), sequences)
     for t in range(T - 1):
         rows = np.flatnonzero(steps.max(axis=1) < t)
         if not rows.size:
@@ -79,7 +78,7 @@ def test_searches_find_what_trying_everything_finds(seed: int, risk: float | Non
         asked = replace(asked, scm=replace(asked.scm, seen=seen))
     if risk is None:
         asked = replace(asked, scm=replace(asked.scm, draws=None))
-    whole: Any = prepare_sequence(asked) if risk is None else prepared(replace(asked, risk=risk))
+    whole = prepare_sequence(replace(asked, risk=risk))
     sequences = every_sequence(whole)
     sequences = sequences[whole.is_inside(sequences)]
     values = whole.outcomes(sequences)

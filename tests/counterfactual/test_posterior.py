@@ -9,7 +9,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.problem import Problem
-from counterplan.counterfactual.continuous.ensemble import worst_mean
+from counterplan.counterfactual.continuous.setting import worst_mean
 from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, evaluate
 from counterplan.counterfactual.discrete.laws import Law

@@ -4,7 +4,7 @@ from . import oracle as oracle
 from .continuous.astar import FirstOrderBound as FirstOrderBound
 from .continuous.astar import NoBound as NoBound
 from .continuous.astar import Tightest as Tightest
-from .continuous.setting import SequenceExplanation as SequenceExplanation
+from .continuous.claims import SequenceExplanation as SequenceExplanation
 from .discrete.budget_dp import BudgetDP as BudgetDP
 from .discrete.budget_dp import PolicyExplanation as PolicyExplanation
 from .executed.branching import BudgetAllocation as BudgetAllocation

@@ -31,8 +31,11 @@ import numpy as np
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.validation import IntArray, whole_number
-from counterplan.counterfactual.continuous.ensemble import prepare_continuous
-from counterplan.counterfactual.continuous.setting import SequenceSetting, greedy_sequence
+from counterplan.counterfactual.continuous.setting import (
+    SequenceSetting,
+    greedy_sequence,
+    prepare_sequence,
+)
 from counterplan.counterfactual.discrete.budget_dp import (
     policy_frontier,
     prepare,
@@ -61,7 +64,7 @@ class _Baseline(ABC):
     def solve(self, problem: Problem) -> Explanation:
         started, name = time.perf_counter(), type(self).__name__
         if isinstance(problem.scm, PointSCM):
-            setting = prepare_continuous(problem)
+            setting = prepare_sequence(problem)
             sequence = self._sequence(setting)
             stats = {"seconds": time.perf_counter() - started}
             return setting.explanation(problem.k, sequence, math.inf, Status.HEURISTIC, name, stats)

@@ -22,7 +22,7 @@ from counterplan.scm.point import PointSCM
 from counterplan.scm.tabular import TabularMDP
 
 if TYPE_CHECKING:
-    from counterplan.counterfactual.continuous.setting import SequenceExplanation
+    from counterplan.counterfactual.continuous.claims import SequenceExplanation
     from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
     from counterplan.counterfactual.executed.setting import AllocationExplanation
     from counterplan.planning.model import ExogenousModel
@@ -134,7 +134,7 @@ def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[K
     }
     has_members = bool(getattr(scm, "members", ()))
     if "risk" not in options and has_members:
-        from counterplan.counterfactual.continuous.ensemble import DEFAULT_RISK
+        from counterplan.counterfactual.continuous.setting import DEFAULT_RISK
 
         given["risk"] = DEFAULT_RISK
     elif "risk" in given and not has_members and kind != "discrete":

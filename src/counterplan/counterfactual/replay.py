@@ -44,7 +44,7 @@ from counterplan.scm.point import PointSCM, nearest_vectors
 from counterplan.scm.tabular import Rows
 
 if TYPE_CHECKING:
-    from counterplan.counterfactual.continuous.setting import SequenceExplanation
+    from counterplan.counterfactual.continuous.claims import SequenceExplanation
     from counterplan.counterfactual.executed.setting import AllocationExplanation
     from counterplan.planning.model import ExogenousModel
 
@@ -122,9 +122,9 @@ def _check_action(action: object, count: int) -> int:
 
 
 def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceExplanation:
-    from counterplan.counterfactual.continuous.ensemble import prepare_continuous
+    from counterplan.counterfactual.continuous.setting import prepare_sequence
 
-    setting = prepare_continuous(problem)
+    setting = prepare_sequence(problem)
     listed = np.asarray(problem.actions, dtype=np.float64)
     taken = setting.observed.copy()
     for step, action in changes.items():

@@ -19,7 +19,6 @@ that a hidden cause must have to undo the advice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,13 +28,9 @@ from scipy.special import ndtri
 from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
-from counterplan.counterfactual.continuous.claims import outcomes_under
-from counterplan.counterfactual.continuous.ensemble import LEVEL, members_of
-from counterplan.counterfactual.continuous.setting import (
-    SequenceExplanation,
-    SequenceSetting,
-    prepare_sequence,
-)
+from counterplan.counterfactual.continuous.claims import LEVEL, SequenceExplanation
+from counterplan.counterfactual.continuous.member import Member
+from counterplan.counterfactual.continuous.setting import prepare_members
 from counterplan.errors import InputError
 
 RHOS = np.linspace(1.0, -1.0, 21)
@@ -131,16 +126,11 @@ def sensitivity(
     ):
         raise InputError(f"the explanation belongs to another episode than {episode.name}")
     count, rng = whole_number(draws, "draws", minimum=1), generator(seed)
-    problem = replace(explanation.problem, scm=scm, episode=episode, risk=None)
-    members = members_of(problem) if getattr(scm, "members", ()) else (scm,)
-    fresh = rng.standard_normal((count, len(episode) - 1, _moving(members[0])))
-    found = []
-    for member in members:
-        setting = prepare_sequence(replace(problem, scm=member))
-        found.append(_by_member(setting, explanation.actions, fresh))
+    members = prepare_members(replace(explanation.problem, scm=scm, episode=episode))
+    fresh = rng.standard_normal((count, len(episode) - 1, _moving(members[0].scm)))
+    found = [_by_member(one, explanation.actions, fresh) for one in members]
     at_rho, turned, at_gamma = (np.stack(parts) for parts in zip(*found, strict=True))
-    spread = float(getattr(explanation, "spread", 0.0))
-    return Sensitivity(RHOS, at_rho, turned, GAMMAS, at_gamma, spread)
+    return Sensitivity(RHOS, at_rho, turned, GAMMAS, at_gamma, explanation.spread)
 
 
 def _moving(scm: Any) -> int:
@@ -154,66 +144,46 @@ def _moving(scm: Any) -> int:
 
 
 def _by_member(
-    setting: SequenceSetting, actions: Any, fresh: FloatArray
+    model: Member, actions: Any, fresh: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(m,) the improvements by one model: by rho, with luck turned in some steps, by gamma."""
-    factor = np.asarray(setting.scm.noise_cholesky)  # type: ignore[attr-defined]
-    changed = np.flatnonzero(actions != setting.observed)
-    observed = float(setting.earned(setting.states[None], setting.observed[None])[0])
-    noise, deviation = setting.noise, np.sqrt((factor**2).sum(axis=1))
+    changed = np.flatnonzero(actions != model.observed)
+    if not changed.size:
+        return np.zeros(len(RHOS)), np.zeros(2), np.zeros(len(GAMMAS))
+    factor = np.asarray(model.scm.noise_cholesky)  # type: ignore[attr-defined]
+    observed = float(model.earned(model.states[None], model.observed[None])[0])
+    noise, deviation = model.noise, np.sqrt((factor**2).sum(axis=1))
 
     def improvement(noises: FloatArray) -> FloatArray:
-        return outcomes_under(setting, actions, noises) - observed
+        return model.under(actions, noises) - observed
 
-    drawn, mixed = fresh @ factor.T, []
-    for rho in RHOS:
-        one = np.repeat(noise[None], len(drawn), axis=0)
-        luck = rho * noise[changed] + np.sqrt(max(0.0, 1.0 - rho**2)) * drawn[:, changed]
-        one[:, changed] = luck
-        mixed.append(one)
-    by_rho = improvement(np.concatenate(mixed)).reshape(len(RHOS), -1).mean(axis=1)
-    turned = improvement(_turned(improvement, noise, changed))
-    worse = _worse(improvement, noise, changed, deviation)
+    def one_by_one(other: FloatArray) -> FloatArray:
+        """(changed, U) the improvements where one number of a changed step is that of `other`."""
+        places = (
+            np.repeat(changed, len(deviation)),
+            np.tile(np.arange(len(deviation)), len(changed)),
+        )
+        every = np.repeat(noise[None], len(places[0]), axis=0)
+        every[np.arange(len(every)), *places] = other[places]
+        return improvement(every).reshape(len(changed), -1)
+
+    drawn, mixed = fresh @ factor.T, np.repeat(noise[None], len(RHOS) * len(fresh), axis=0)
+    luck = [r * noise[changed] + np.sqrt(max(0.0, 1.0 - r**2)) * drawn[:, changed] for r in RHOS]
+    mixed[:, changed] = np.concatenate(luck)
+    by_rho = improvement(mixed).reshape(len(RHOS), -1).mean(axis=1)
+    # All that lowers, and all that raises the improvement turned round, each by itself.
+    raises, turned = (
+        one_by_one(-noise) > improvement(noise[None]),
+        np.repeat(noise[None], 2, axis=0),
+    )
+    turned[:, changed] *= np.where(np.stack([raises, ~raises]), 1.0, -1.0)
+    # One standard deviation of each changed step's noise, the way that is worse.
+    up, down = (one_by_one(noise + side * STEP * deviation) for side in (1.0, -1.0))
+    worse = np.zeros_like(noise)
+    worse[changed] = np.where(up > down, -deviation, deviation)
     shifted = noise + GAMMAS[:, None, None] * worse
     # What is worse may be found at a smaller shift already.
-    return by_rho, turned, np.minimum.accumulate(improvement(shifted))
-
-
-def _turned(
-    improvement: Callable[[FloatArray], FloatArray], noise: FloatArray, changed: Any
-) -> FloatArray:
-    """(2, T-1, U) the noise with all that lowers, and all that raises the improvement turned round,
-    of each changed step and feature by itself."""
-    places = [(t, i) for t in changed for i in range(noise.shape[1])]
-    each = np.repeat(noise[None], 1 + len(places), axis=0)
-    for row, (t, i) in enumerate(places, 1):
-        each[row, t, i] *= -1.0
-    gains = improvement(each)
-    both = np.repeat(noise[None], 2, axis=0)
-    for (t, i), gain in zip(places, gains[1:] - gains[0], strict=True):
-        both[int(gain > 0.0), t, i] *= -1.0
-    return both
-
-
-def _worse(
-    improvement: Callable[[FloatArray], FloatArray],
-    noise: FloatArray,
-    changed: Any,
-    deviation: FloatArray,
-) -> FloatArray:
-    """(T-1, U) one standard deviation of each changed step's noise, the way that is worse."""
-    result = np.zeros_like(noise)
-    places = [(t, i) for t in changed for i in range(len(deviation))]
-    if not places:
-        return result
-    moved = np.repeat(noise[None], 2 * len(places), axis=0)
-    for row, (t, i) in enumerate(places):
-        moved[2 * row, t, i] += STEP * deviation[i]
-        moved[2 * row + 1, t, i] -= STEP * deviation[i]
-    up, down = improvement(moved).reshape(-1, 2).T
-    for (t, i), rises in zip(places, up > down, strict=True):
-        result[t, i] = -deviation[i] if rises else deviation[i]
-    return result
+    return by_rho, improvement(turned), np.minimum.accumulate(improvement(shifted))
 
 
 def _crossing(places: FloatArray, values: FloatArray) -> float | None:

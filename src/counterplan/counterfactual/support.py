@@ -58,10 +58,6 @@ class Inside:
     least: int = LEAST
     binds: bool = True
 
-    def near(self, states: FloatArray) -> BoolArray:
-        """(n,) whether states (n, D) are near."""
-        return np.asarray(self.seen.nearest(states, self.seen.far) <= self.seen.far)
-
     def may_change(self, t: int, states: FloatArray) -> tuple[BoolArray, BoolArray]:
         """(n,) whether states (n, D) at step t are near, and (n, N) whether an action may be a
         change there."""
@@ -69,15 +65,12 @@ class Inside:
         near = nearest <= self.seen.far
         return near, near[:, None] & (taken >= self.least)
 
-    def holds(
-        self, sequences: IntArray, observed: IntArray, paths: FloatArray, since: int = 0
-    ) -> BoolArray:
-        """(n,) whether sequences (n, T-1) that lead along paths (n, T, D) keep to the rule from
-        step `since` on."""
+    def holds(self, sequences: IntArray, observed: IntArray, paths: FloatArray) -> BoolArray:
+        """(n,) whether sequences (n, T-1) that lead along paths (n, T, D) keep to the rule."""
         changed, fine = sequences != observed, np.ones(len(sequences), dtype=np.bool_)
-        for t in range(since, paths.shape[1]):
+        for t in range(paths.shape[1]):
             if (rows := np.flatnonzero(fine & changed[:, :t].any(axis=1))).size:
-                fine[rows] = self.near(paths[rows, t])
+                fine[rows] = self.seen.nearest(paths[rows, t], self.seen.far) <= self.seen.far
             if (rows := np.flatnonzero(fine & changed[:, t : t + 1].any(axis=1))).size:
                 may = self.may_change(t, paths[rows, t])[1]
                 fine[rows] = may[np.arange(len(rows)), sequences[rows, t]]

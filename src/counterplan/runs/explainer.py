@@ -526,20 +526,20 @@ class ContinuousExplainer(Explainer):
         return np.nan_to_num(given + episode.states @ merits - own)
 
     def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
-        from counterplan.counterfactual.continuous.setting import prepare_sequence
+        from counterplan.counterfactual.continuous.member import prepare_member
 
         schema, following = self.layout.schema, self.layout.learned.following
         if following is None or schema.final == "value" or not explanation.changes:
             return super().pays_at_end_only(explanation)
-        setting = prepare_sequence(replace(explanation.problem, risk=None))
+        model = prepare_member(explanation.problem, explanation.problem.scm)
         steps = [change.t for change in explanation.changes]
         # The whole sequence, and without one change each.
         fewer = np.repeat(explanation.actions[None], 1 + len(steps), axis=0)
         fewer[np.arange(1, len(fewer)), steps] = explanation.observed[steps]
-        states = setting.trajectories(fewer)
-        earned = setting.earned(states, fewer)
+        states = model.trajectories(fewer)
+        earned = model.earned(states, fewer)
         ahead = following.along(schema, explanation.episode)
-        later = ahead(setting.in_episode_units(states[:, -1]))
+        later = ahead(model.in_episode_units(states[:, -1]))
         gains, lost = earned[0] - earned[1:], later[1:] - later[0]
         return [bool(one) for one in (gains > 0.0) & (lost > gains)]
 
@@ -551,7 +551,7 @@ class ContinuousExplainer(Explainer):
         return [*map(int, action_indices(episode, vectors)), None]
 
     def completed(self, question: Question) -> Question:
-        from counterplan.counterfactual.continuous.ensemble import DEFAULT_RISK
+        from counterplan.counterfactual.continuous.setting import DEFAULT_RISK
 
         if question.doubt:
             raise InputError(
@@ -614,17 +614,16 @@ class ContinuousExplainer(Explainer):
 
     def _held_inside(self, explanation: Any) -> float:
         """What is left of an improvement where states are held inside their ranges."""
-        from counterplan.counterfactual.continuous.ensemble import prepare_continuous
+        from counterplan.counterfactual.continuous.setting import prepare_sequence
 
-        setting, states = prepare_continuous(explanation.problem), explanation.episode.states
+        members, states = prepare_sequence(explanation.problem).members, explanation.episode.states
         # What was observed is possible, whatever a schema says.
         ranges = self.layout.ranges(self.scm.about)
         ranges[:, 0] = np.minimum(ranges[:, 0], states.min(axis=0))
         ranges[:, 1] = np.maximum(ranges[:, 1], states.max(axis=0))
-        after, before = (
-            setting.held(one, ranges) for one in (explanation.actions, explanation.observed)
-        )
-        return after - before
+        both = explanation.actions, explanation.observed
+        after, before = (np.mean([one.held(plan, ranges) for one in members]) for plan in both)
+        return float(after - before)
 
     def _exits(
         self, recorded: Recorded, exits: Iterable[Exit], *improvements: float

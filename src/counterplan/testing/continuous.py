@@ -24,7 +24,7 @@ from counterplan.core.reward import (
     Reward,
 )
 from counterplan.core.validation import FloatArray, Seed, generator
-from counterplan.counterfactual.continuous.setting import SequenceExplanation
+from counterplan.counterfactual.continuous.claims import SequenceExplanation
 from counterplan.counterfactual.oracle import SequenceWorld
 from counterplan.errors import InputError
 from counterplan.scm.cosine import CosineNetwork

@@ -16,7 +16,7 @@ from counterplan.viz.labels import Labels, Move, Named, labels_of, move, moves_o
 if TYPE_CHECKING:
     import polars as pl
 
-    from counterplan.counterfactual.continuous.setting import SequenceExplanation
+    from counterplan.counterfactual.continuous.claims import SequenceExplanation
     from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 
 # Tables of a run: frames, lazy or not, or their rows.

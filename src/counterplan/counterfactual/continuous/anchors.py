@@ -108,11 +108,11 @@ def farthest_points(states: Any, start: int, count: int) -> Any:
 
 def value_constants(setting: SequenceSetting) -> FloatArray:
     """(T,) the constants L_t of Lemma 5."""
-    constants = np.empty(setting.horizon)
-    for t, reward in ((slice(None), setting.reward), (-1, setting.last)):
-        gradient = reward.gradient(setting.states.shape[1])[setting.scm.fixed :]
+    constants, one = np.empty(setting.horizon), setting.members[0]
+    for t, reward in ((slice(None), one.reward), (-1, one.last)):
+        gradient = reward.gradient(one.states.shape[1])[setting.fixed :]
         constants[t] = float(np.linalg.norm(gradient)) + reward.remainder
-    of_steps = setting.step_constants
+    of_steps = one.step_constants
     if of_steps is not None:
         for t in reversed(range(setting.horizon - 1)):
             constants[t] += constants[t + 1] * of_steps[t] if of_steps[t] > 0.0 else 0.0
@@ -129,13 +129,13 @@ class AnchorBound:
         strategy: str,
         deadline: float = math.inf,
     ) -> None:
-        self._setting = setting
+        self._setting, self._model = setting, setting.members[0]
         self.name = f"{len(anchors)} anchors ({strategy})"
         self._constants = value_constants(setting)
         self._levels = setting.levels
         # Whole blocks: the last anchor stands in for those that are missing.
         filled = np.concatenate([anchors, np.repeat(anchors[-1:], -len(anchors) % BLOCK, axis=0)])
-        self._coordinates = _in_blocks(filled[:, setting.scm.fixed :].T)
+        self._coordinates = _in_blocks(filled[:, setting.fixed :].T)
         # By step: (blocks, levels, BLOCK)
         self._values = [np.empty(0)] * setting.horizon
         self._algorithm_1(filled, deadline)
@@ -147,24 +147,23 @@ class AnchorBound:
         return smaller
 
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
-        """(n,) Eq. 11 for states (n, D) with `used` spent."""
+        """(n,) Eq. 11 for states (n, 1, D) with `used` spent."""
         setting = self._setting
-        here = setting.reward_at(t)(states)
         if t == setting.horizon - 1:
-            return np.asarray(here)
+            return setting.last(states)
         left = setting.k - used[:, None] - setting.costs_at(t)[None, :]
         row, action = np.nonzero(setting.allowed[t] & (left >= 0))
         level = self._levels.of(left[row, action])
-        after = setting.replay.children(t, states)[row, action]
+        after = setting.children(t, states)[row, action, 0]
         reached = self._lifted(t, after, level, level)[np.arange(len(level)), level]
         best = np.full(len(states), -math.inf)
         np.maximum.at(best, row, reached + setting.bonus[t, action])
-        return rounded_up(here + best)
+        return rounded_up(setting.reward(states) + best)
 
     def _algorithm_1(self, anchors: FloatArray, deadline: float) -> None:
         setting = self._setting
-        here = setting.reward(anchors)
-        values = np.repeat(setting.last(anchors)[None], len(self._levels.first), axis=0)
+        here = self._model.reward(anchors)
+        values = np.repeat(self._model.last(anchors)[None], len(self._levels.first), axis=0)
         self._values[-1] = _in_blocks(values)
         for t in reversed(range(setting.horizon - 1)):
             for start in range(0, len(anchors), CHUNK):
@@ -180,7 +179,7 @@ class AnchorBound:
         setting, n, left = self._setting, len(anchors), self._levels.last
         costs = setting.costs_at(t)
         actions = np.flatnonzero(setting.allowed[t] & (costs <= left[-1]))
-        after = setting.replay.children(t, anchors)[:, actions].reshape(n * len(actions), -1)
+        after = self._model.replay.children(t, anchors)[:, actions].reshape(n * len(actions), -1)
         last = np.tile(self._levels.of(left[-1] - costs[actions]), n)
         reached = self._lifted(t, after, np.zeros_like(last), last)
         reached = reached.reshape(n, len(actions), len(left))
@@ -194,7 +193,7 @@ class AnchorBound:
 
     def _lifted(self, t: int, after: FloatArray, first: IntArray, last: IntArray) -> FloatArray:
         """(n, levels) the anchors' values at t + 1, lifted to the states `after` (n, D)."""
-        moving = np.ascontiguousarray(after[:, self._setting.scm.fixed :])
+        moving = np.ascontiguousarray(after[:, self._setting.fixed :])
         steepness = float(self._constants[t + 1]) * (1.0 + OUTWARD)
         if not math.isfinite(steepness):
             return np.full((len(after), len(self._levels.first)), math.inf)
@@ -251,10 +250,11 @@ class AnchorHeuristic:
     def refuses(self, setting: SequenceSetting) -> str | None:
         if len(setting.members) > 1:
             return "anchors are for one model: pass risk=None, or leave the solver out"
-        if setting.step_constants is not None:
+        if setting.members[0].step_constants is not None:
             return None
+        name = type(setting.members[0].scm).__name__
         return (
-            f"anchors need Lipschitz constants, which {type(setting.scm).__name__} does not state: "
+            f"anchors need Lipschitz constants, which {name} does not state: "
             "pass lipschitz=..., or search without a bound, solver=AStar(NoBound())"
         )
 
@@ -293,7 +293,7 @@ class AnchorHeuristic:
         else:
             states = _comparable(setting, feature_table(self.population, "population"))
         count = min(self.samples if self.size is None else self.size, len(states))
-        moving = np.ascontiguousarray(states[:, setting.scm.fixed :])
+        moving = np.ascontiguousarray(states[:, setting.fixed :])
         chosen = farthest_points(moving, int(rng.integers(len(states))), count)
         return np.asarray(states[chosen])
 
@@ -327,8 +327,8 @@ def random_alternatives(
 
 def distinct_states(setting: SequenceSetting, sequences: IntArray) -> FloatArray:
     """The observed states, then each other state that the sequences (n, T-1) pass, once."""
-    paths = setting.trajectories(sequences)
-    found = [setting.states]
+    model = setting.members[0]
+    paths, found = model.trajectories(sequences), [model.states]
     for t in range(1, setting.horizon):
         # A state is known by the actions that lead to it.
         prefixes, first = np.unique(sequences[:, :t], axis=0, return_index=True)
@@ -340,11 +340,9 @@ def distinct_states(setting: SequenceSetting, sequences: IntArray) -> FloatArray
 def _comparable(setting: SequenceSetting, population: FloatArray) -> FloatArray:
     """States of the data in the model's units, with the fixed features of this episode: no state
     that it can reach has others."""
-    if population.shape[1] != setting.states.shape[1]:
-        raise InputError(
-            f"population has {population.shape[1]} features, states have {setting.states.shape[1]}"
-        )
-    scaling = setting.scaling
-    states = population if scaling is None else scaling.encode_states(population)
-    states[:, : setting.scm.fixed] = setting.states[0, : setting.scm.fixed]
+    model, width = setting.members[0], setting.states.shape[2]
+    if population.shape[1] != width:
+        raise InputError(f"population has {population.shape[1]} features, states have {width}")
+    states = population if model.scaling is None else model.scaling.encode_states(population)
+    states[:, : setting.fixed] = model.states[0, : setting.fixed]
     return np.unique(states, axis=0)

@@ -8,7 +8,7 @@ where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound fo
 search expands the most promising nodes, many of one step at a time: all children of a batch are one
 call to the model. A child whose promise does not beat the best sequence known is dropped; one whose
 budget is spent is followed to the end at once, and so is one that can afford a last change, with
-each change whose own promise (`last_change`) is enough. Of many models (`ensemble`) nodes
+each change whose own promise (`last_change`) is enough. Of many models (`setting`) nodes
 know those whose weighted outcome bounds what is optimised, and sequences that end well are judged
 by all. Children that leave the data are not opened where
 alternatives have to stay inside it, and a sequence counts once all of it does: whether a state is
@@ -23,10 +23,10 @@ was done.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,79 +35,48 @@ from scipy.optimize import brentq
 from counterplan.core.limits import Watch, clock
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.validation import BoolArray, FloatArray, IntArray, whole_number
-from counterplan.counterfactual.continuous.ensemble import prepare_continuous
+from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.counterfactual.continuous.claims import SequenceExplanation
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.last_change import LastChange, layers_of
+from counterplan.counterfactual.continuous.member import Member
 from counterplan.counterfactual.continuous.setting import (
-    SequenceExplanation,
     SequenceSetting,
     greedy_sequence,
+    prepare_sequence,
 )
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM, Region
 
-# In place of an action that was not changed.
-UNCHANGED = -1
+# Nodes of one step, n of them, as records:
+#     states   (B, D)
+#     used     budget spent
+#     earned   rewards of the states and actions before
+#     promise  the most that any sequence through the node can earn
+#     actions  (T-1,) those on the way, and from there on what was done; in few bytes
+Nodes: TypeAlias = NDArray[np.void]
 # Sequences that are judged, ends that are followed and nodes that are ended at a time.
 JUDGED, FOLLOWED, ENDED = 32, 256, 2_048
 # With so few nodes before the last change, bounds on them cost more than they save.
 FEW_NODES = 100_000
 # For the sequence to start from, whatever the limit.
 START_SECONDS = 0.3
+# Moments of a search that are told.
+LONGEST = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """n nodes of one step.
-
-    states   (n, D)
-    used     (n,) budget spent
-    earned   (n,) rewards of the states and actions before
-    promise  (n,) the most that any sequence through the node can earn
-    actions  (n, T-1) what was changed on the way, UNCHANGED where nothing was; in few bytes
-    """
-
-    states: FloatArray
-    used: IntArray
-    earned: FloatArray
-    promise: FloatArray
-    actions: NDArray[np.signedinteger]
-
-    @classmethod
-    def root(cls, state: FloatArray, decisions: int, n_actions: int) -> Nodes:
-        """The first state, nothing changed."""
-        return cls(
-            state[None].copy(),
-            np.zeros(1, dtype=np.int64),
-            np.zeros(1),
-            np.full(1, math.inf),
-            np.full((1, decisions), UNCHANGED, dtype=np.min_scalar_type(-n_actions)),
-        )
-
-    def __len__(self) -> int:
-        return len(self.used)
-
-    def take(self, rows: NDArray[np.bool_] | IntArray | slice) -> Nodes:
-        """Some of the nodes; a slice is not copied."""
-        return Nodes(*(part[rows] for part in vars(self).values()))
-
-    def expanded(self, setting: SequenceSetting, t: int) -> Nodes:
-        """All children within the budget, with the promises of their parents."""
-        earned = self.earned + setting.reward(self.states)
-        after = setting.replay.children(t, self.states)
-        spent = self.used[:, None] + setting.costs_at(t)[None, :]
-        parent, action = np.nonzero(setting.may_take(t, self.states, self.used))
-        actions = self.actions[parent]
-        actions[:, t] = np.where(action == setting.observed[t], UNCHANGED, action)
-        place = (parent, action)
-        earned = earned[parent] + setting.bonus[t, action]
-        return Nodes(after[place], spent[place], earned, self.promise[parent], actions)
-
-    def sequences(self, observed: IntArray, rows: IntArray) -> IntArray:
-        """(m, T-1) the whole action sequences of nodes that change nothing any more."""
-        changed = self.actions[rows]
-        return np.where(changed == UNCHANGED, observed, changed).astype(np.int64)
+def root(setting: SequenceSetting) -> Nodes:
+    """The first state, nothing changed."""
+    kind = [
+        ("states", np.float64, setting.states.shape[1:]),
+        ("used", np.int64),
+        ("earned", np.float64),
+        ("promise", np.float64),
+        ("actions", np.min_scalar_type(setting.n_actions), setting.observed.shape),
+    ]
+    node = np.zeros(1, np.dtype(kind, align=True))
+    node["states"], node["promise"], node["actions"] = setting.states[0], math.inf, setting.observed
+    return node
 
 
 class Pool:
@@ -126,7 +95,7 @@ class Pool:
     @property
     def largest(self) -> float:
         """The most that any open node promises."""
-        return max((float(run.promise[0]) for run in self._runs), default=-math.inf)
+        return max((float(run["promise"][0]) for run in self._runs), default=-math.inf)
 
     def push(self, nodes: Nodes) -> None:
         if len(nodes) == 0:
@@ -134,101 +103,42 @@ class Pool:
         self._runs.append(_best_first(nodes))
         while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
             last, before = self._runs.pop(), self._runs.pop()
-            self._runs.append(_best_first(_joined([before, last])))
+            self._runs.append(_best_first(np.concatenate([before, last])))
 
     def pop(self, count: int, above: float) -> tuple[Nodes, float]:
         """Up to `count` of the most promising nodes; those not above the threshold are dropped,
         and the largest promise among these is told."""
-        enough = [int(np.count_nonzero(run.promise > above)) for run in self._runs]
-        dropped = max(
-            (float(r.promise[n]) for r, n in zip(self._runs, enough, strict=True) if n < len(r)),
-            default=-math.inf,
-        )
-        heads = [run.promise[: min(n, count)] for run, n in zip(self._runs, enough, strict=True)]
+        parts, rests, dropped = [], [], -math.inf
+        enough = [int(np.count_nonzero(run["promise"] > above)) for run in self._runs]
+        heads = [run["promise"][: min(n, count)] for run, n in zip(self._runs, enough, strict=True)]
         owner = np.repeat(np.arange(len(heads)), [len(head) for head in heads])
         # Stable, so that what is taken of a run is its beginning, also among equals.
         order = np.argsort(-np.concatenate(heads), kind="stable")[:count]
         used = np.bincount(owner[order], minlength=len(heads))
-        parts = [run.take(slice(0, n)) for run, n in zip(self._runs, used, strict=True)]
-        rests = [
-            _compact(run.take(slice(first, last)))
-            for run, first, last in zip(self._runs, used, enough, strict=True)
-        ]
-        self._runs = [rest for rest in rests if len(rest)]
-        return _joined(parts), dropped
+        for run, first, last in zip(self._runs, used, enough, strict=True):
+            parts.append(run[:first])
+            if last > first:
+                rest = run[first:last]
+                # Copied where a few would keep a much larger array alive.
+                held = rest if rest.base is None else rest.base
+                rests.append(rest.copy() if len(held) > 2 * len(rest) else rest)
+            dropped = max(dropped, float(run["promise"][last:][:1].max(initial=-math.inf)))
+        self._runs = rests
+        return np.concatenate(parts), dropped
 
 
 def _best_first(nodes: Nodes) -> Nodes:
-    return nodes.take(np.argsort(-nodes.promise, kind="stable"))
+    return nodes[np.argsort(-nodes["promise"], kind="stable")]
 
 
-def _compact(nodes: Nodes) -> Nodes:
-    """The same nodes; copied where they would keep a much larger array alive."""
-    held = nodes.used.base
-    if held is not None and len(held) > 2 * len(nodes):
-        return nodes.take(np.arange(len(nodes)))
-    return nodes
-
-
-def _joined(batches: list[Nodes]) -> Nodes:
-    if len(batches) == 1:
-        return batches[0]
-    parts = zip(*(vars(batch).values() for batch in batches), strict=True)
-    return Nodes(*(np.concatenate(part) for part in parts))
-
-
-# Moments of a search that are told.
-LONGEST = 4096
-
-
-class Moment(NamedTuple):
-    """After so many nodes the best value was this, and nothing better than the bound is left."""
-
-    expanded: int
-    value: float
-    bound: float
-
-
-class History:
-    """The moments of one search, of millions of nodes told by a few thousand: once there are more,
-    every second one is forgotten and only every second further one is kept. Moments at which
-    something better was found are never forgotten."""
-
-    def __init__(self, longest: int = LONGEST) -> None:
-        self._longest, self._stride, self._seen = longest, 1, 0
-        self._moments: list[Moment] = []
-        self._last: Moment | None = None
-
-    def add(self, expanded: int, value: float, bound: float) -> None:
-        last = self._last
-        self._last = Moment(expanded, value, bound)
-        if last is not None and last.expanded == expanded:
-            # Nothing was expanded since: what is known now replaces what was known.
-            if self._moments and self._moments[-1] == last:
-                self._moments[-1] = self._last
-            return
-        is_better = last is not None and value > last.value
-        if is_better or self._seen % self._stride == 0:
-            self._moments.append(self._last)
-            if len(self._moments) > self._longest:
-                self._thin()
-        self._seen += 1
-
-    def array(self) -> FloatArray:
-        """(m, 3) moments in order; the last is where the search ended."""
-        moments = list(self._moments)
-        if self._last is not None and moments[-1:] != [self._last]:
-            moments.append(self._last)
-        return np.array(moments, dtype=np.float64).reshape(-1, 3)
-
-    def _thin(self) -> None:
-        moments = self._moments
-        self._moments = [
-            moment
-            for place, moment in enumerate(moments)
-            if place % 2 == 0 or moment.value > moments[place - 1].value
-        ]
-        self._stride *= 2
+def thinned(moments: FloatArray, longest: int = LONGEST) -> FloatArray:
+    """(m, 3) of all moments of a search (n, 3), nodes expanded, value and bound, about as many as
+    are told, evenly spread: the first and the last, and every one at which something better was
+    found. What is known later about the same nodes counts."""
+    moments = moments[np.append(np.diff(moments[:, 0]) > 0.0, True)]
+    kept = np.append(False, np.diff(moments[:, 1]) > 0.0)
+    kept[np.linspace(0, len(moments) - 1, min(longest, len(moments))).astype(np.int64)] = True
+    return np.asarray(moments[kept])
 
 
 class UpperBound(Protocol):
@@ -269,11 +179,10 @@ class Search:
         self._setting, self._upper, self._last = bound.setting, bound.others.upper, bound.last
         self.sequence, self.value = start, float(setting.outcomes(start[None])[0])
         self.bound, self.complete, self.expanded, self.added = math.inf, False, 0, 0
-        self.history = History()
+        self._moments = array("d")
         self._pools = [Pool() for _ in range(setting.horizon)]
         # Nodes that may be open; states of several models are as many times as wide.
-        alone = self._setting.members[0].states.shape[1]
-        self._most = solver.memory * alone // self._setting.states.shape[1]
+        self._most = solver.memory // self._setting.states.shape[1]
         # The largest promise that was dropped: never more than the wanted gap above the value.
         self._dropped = -math.inf
         self._run()
@@ -282,12 +191,11 @@ class Search:
         """Search until the watch says stop."""
         setting, watch = self._setting, self._watch
         if setting.horizon > 1:
-            root = Nodes.root(setting.states[0], setting.horizon - 1, setting.n_actions)
-            self._keep(0, root, self._promise(0, root))
+            self._keep(0, root(setting))
         while True:
             t, promise = self._most_promising()
             self.bound = max(self.value, promise, self._dropped)
-            self.history.add(self.expanded, self.value, self.bound)
+            self._moments.extend((self.expanded, self.value, self.bound))
             self.complete = promise <= self._enough
             if self.complete or watch.must_stop(self.expanded, self.value, self.bound):
                 return
@@ -297,6 +205,11 @@ class Search:
             self.expanded += len(nodes)
             if len(nodes):
                 self._expand(t, nodes)
+
+    @property
+    def history(self) -> FloatArray:
+        """(m, 3) nodes expanded, value and bound as the search went on."""
+        return thinned(np.array(self._moments).reshape(-1, 3))
 
     @property
     def _enough(self) -> float:
@@ -314,140 +227,114 @@ class Search:
         return best, promises[best]
 
     def _expand(self, t: int, nodes: Nodes) -> None:
-        setting = self._setting
-        children = nodes.expanded(setting, t)
+        """Open all children within the budget."""
+        setting, states = self._setting, nodes["states"]
+        after, earned = setting.children(t, states), nodes["earned"] + setting.reward(states)
+        parent, action = np.nonzero(setting.may_take(t, states, nodes["used"]))
+        children = nodes[parent]
+        children["states"] = after[parent, action]
+        children["used"] += setting.costs_at(t)[action]
+        children["earned"] = earned[parent] + setting.bonus[t, action]
+        children["actions"][:, t] = action
         if not self._solver.rollout:
             self.added += len(children)
-        if t + 1 == setting.horizon - 1:
-            self._finish(t + 1, children, children.earned + setting.last(children.states))
-            return
-        promise = self._promise(t + 1, children)
-        self._keep(t + 1, children, np.minimum(promise, children.promise))
+        if t + 1 < setting.horizon - 1:
+            self._keep(t + 1, children)
+        else:
+            ended = children["earned"] + setting.last(children["states"])
+            self._finish(children["actions"], ended)
 
-    def _promise(self, t: int, nodes: Nodes) -> FloatArray:
-        """(n,) the most that sequences through the nodes can earn, infinite where no bound of
-        whatever kind could be computed: the one place where bounds on nodes enter the search (those
-        on last changes: `_end`)."""
-        promise = nodes.earned + self._upper(t, nodes.used, nodes.states)
-        return np.where(np.isfinite(promise), promise, math.inf)
-
-    def _keep(self, t: int, nodes: Nodes, promise: FloatArray) -> None:
-        """Open nodes that promise enough; follow those whose budget is spent to their end."""
+    def _keep(self, t: int, nodes: Nodes) -> None:
+        """Open nodes that promise enough; follow those whose budget is spent to their end. This is
+        the one place where bounds on nodes enter the search (those on last changes: `_end`): where
+        none of whatever kind could be computed, the promise is that of the parent."""
         setting, rollout = self._setting, self._solver.rollout
+        promise = nodes["earned"] + self._upper(t, nodes["used"], nodes["states"])
+        promise = np.where(np.isfinite(promise), promise, math.inf)
+        nodes["promise"] = promise = np.minimum(promise, nodes["promise"])
         worth = promise > self._enough
         more = int(setting.costs.min()) * (1 if self._last is None else 2)
-        spent = (nodes.used + more > setting.k) & rollout
+        spent = (nodes["used"] + more > setting.k) & rollout
         final = worth & spent
         if final.any():
-            leaves = replace(nodes.take(final), promise=promise[final])
+            leaves = nodes[final]
             for first in range(0, len(leaves), ENDED):
-                self._end(t, leaves.take(slice(first, first + ENDED)))
+                self._end(t, leaves[first : first + ENDED])
             worth &= promise > self._enough
         missed = promise[~worth & ~final]
         self._dropped = max(self._dropped, float(missed.max(initial=-math.inf)))
         stay = worth & ~spent
         if rollout:
             self.added += int(np.count_nonzero(stay))
-        self._pools[t].push(replace(nodes.take(stay), promise=promise[stay]))
+        self._pools[t].push(nodes[stay])
 
     def _end(self, t: int, nodes: Nodes) -> None:
         """Follow nodes of step t that can afford one more change at most to their ends."""
-        setting, T = self._setting, self._setting.horizon
-        taken = np.repeat(setting.observed[None, t:], len(nodes), axis=0)
-        path = setting.path(t, nodes.states, taken)
-        stays = setting.stays(path, nodes.used > 0)
-        ended = nodes.earned + setting.earned(path, taken, t)
-        self._finish(t, nodes, np.where(stays[:, -1], ended, -math.inf))
-        if self._last is None or (nodes.used + setting.costs.min() > setting.k).all():
+        setting, used = self._setting, nodes["used"]
+        path = setting.path(t, nodes["states"], nodes["actions"][:, t:].astype(np.int64))
+        ended = nodes["earned"] + setting.earned(path, nodes["actions"][:, t:], t)
+        self._finish(nodes["actions"], ended)
+        if self._last is None or (used + setting.costs.min() > setting.k).all():
             return
-        earned, ends = nodes.earned, []
+        earned, stays, ends, rows = nodes["earned"], np.ones(len(nodes), np.bool_), [], []
         # How far ends are below this is not computed: so little that the gap to it is allowed.
         gap = self._watch.gap * (1.0 - 1e-12)
         least = self.value + max(gap, self._judge.negligible(self.value) / 2)
-        for u in range(t, T - 1):
-            states = path[:, u - t]
-            may = self._may_end(u, states, nodes.used, stays[:, u - t])
+        for u in range(t, setting.horizon - 1):
+            states, observed = path[:, u - t], setting.observed[u]
+            may = np.zeros((len(nodes), setting.n_actions), dtype=np.bool_)
+            may[stays] = setting.may_take(u, states[stays], used[stays])
+            stays, may[:, observed] = may[:, observed].copy(), False
             promise = self._last.upper(u, states, least - earned, may) + earned[:, None]
-            promise = np.minimum(promise, nodes.promise[:, None])
+            promise = np.minimum(promise, nodes["promise"][:, None])
             promise[np.isnan(promise)] = math.inf  # what cannot be bounded is not dropped
             row, action = np.nonzero(may & (promise > least))
-            known = earned[row], promise[row, action], states[row]
-            ends.append(Ends(np.full(len(row), u), row, action, *known))
+            changed = nodes[row]
+            changed["states"], changed["earned"] = states[row], earned[row]
+            changed["promise"], changed["actions"][:, u] = promise[row, action], action
+            ends.append(changed)
+            rows.append(np.stack([np.full(len(row), u), row]))
             if (may & (promise <= least)).any():
                 self._dropped = max(self._dropped, least)
-            earned = earned + setting.reward(states) + setting.bonus[u, setting.observed[u]]
-        self._follow(t, nodes, Ends(*(np.concatenate(part) for part in zip(*ends, strict=True))))
+            earned = earned + setting.reward(states) + setting.bonus[u, observed]
+        self._follow(t, nodes, np.concatenate(ends), *np.concatenate(rows, axis=1))
 
-    def _may_end(self, u: int, states: FloatArray, used: IntArray, stays: BoolArray) -> BoolArray:
-        """(n, N) the last changes that may be made at step u, in states (n, D) that have stayed
-        inside the data (n,)."""
-        setting = self._setting
-        may = np.zeros((len(states), setting.n_actions), dtype=np.bool_)
-        may[stays] = setting.may_take(u, states[stays], used[stays])
-        may[:, setting.observed[u]] = False
-        return may
-
-    def _follow(self, t: int, nodes: Nodes, ends: Ends) -> None:
-        """Follow ends of nodes of step t, the most promising first; if there is no time for all,
-        their nodes stay open."""
-        order = np.argsort(-ends.promise, kind="stable")
+    def _follow(self, t: int, nodes: Nodes, ends: Nodes, steps: IntArray, rows: IntArray) -> None:
+        """Follow ends, each a node of some rows of those of step t with a last change at its step,
+        the most promising first; if there is no time for all, their nodes stay open."""
+        order = np.argsort(-ends["promise"], kind="stable")
         for first in range(0, len(order), FOLLOWED):
-            batch = ends.take(order[first : first + FOLLOWED])
-            if batch.promise[0] <= self._enough:
-                self._dropped = max(self._dropped, float(batch.promise[0]))
+            batch = order[first : first + FOLLOWED]
+            most = float(ends["promise"][batch[0]])
+            if most <= self._enough:
+                self._dropped = max(self._dropped, most)
                 return
             if self._watch.must_stop(self.expanded, self.value, self.bound):
-                self._pools[t].push(nodes.take(np.unique(ends.row[order[first:]])))
+                self._pools[t].push(nodes[np.unique(rows[order[first:]])])
                 return
-            actions = nodes.actions[batch.row]
-            actions[np.arange(len(actions)), batch.step] = batch.action
-            values = np.empty(len(actions))
-            for u in np.unique(batch.step):
-                rows = batch.step == u
-                taken = np.repeat(self._setting.observed[None, u:], rows.sum(), axis=0)
-                taken[:, 0] = batch.action[rows]
-                ended = batch.earned[rows] + self._setting.ends(u, batch.states[rows], taken)
-                better = np.flatnonzero(ended > self.value)
-                if better.size and self._setting.is_bound:
-                    path = self._setting.path(u, batch.states[rows][better], taken[better])
-                    ended[better[~self._setting.stays(path[:, 1:])[:, -1]]] = -math.inf
-                values[rows] = ended
-            self._finish(t, replace(nodes.take(batch.row), actions=actions), values)
+            values = np.empty(len(batch))
+            for u in np.unique(steps[batch]):
+                here = ends[batch[steps[batch] == u]]
+                taken = here["actions"][:, u:].astype(np.int64)
+                ended = here["earned"] + self._setting.ends(u, here["states"], taken)
+                values[steps[batch] == u] = ended
+            self._finish(ends["actions"][batch], values)
 
-    def _finish(self, t: int, nodes: Nodes, values: FloatArray) -> None:
-        """Whole sequences from nodes of step t on: keep the best of those inside the data."""
-        judge, whole = self._judge, partial(nodes.sequences, self._setting.observed)
-        order = np.argsort(-values, kind="stable")
-        size = len(order) if judge is self._setting else JUDGED
+    def _finish(self, sequences: NDArray[np.unsignedinteger], values: FloatArray) -> None:
+        """Keep the best of whole sequences (n, T-1), as nodes have them, inside the data."""
+        judge, order = self._judge, np.argsort(-values, kind="stable")
+        size = len(order) if judge.share is None else JUDGED
         for first in range(0, len(order), max(size, 1)):
             least = self.value + judge.negligible(self.value)
             rows = order[first : first + size]
             rows = rows[values[rows] > least]
             if not rows.size:
                 return
-            ended = whole(rows)
-            judged = values[rows] if judge is self._setting else judge.outcomes(ended)
-            better = np.where(judged > least, judged, -math.inf)
-            best = judge.best_inside(ended.__getitem__, better, since=t)
+            ended = sequences[rows].astype(np.int64)
+            judged = values[rows] if judge.share is None else judge.outcomes(ended)
+            best = judge.best_inside(ended, np.where(judged > least, judged, -math.inf))
             if best is not None:
                 self.value, self.sequence = float(judged[best]), ended[best]
-
-
-class Ends(NamedTuple):
-    """Last changes of nodes: the step, the node's row, the new action, what was earned before, what
-    is promised, and the state there."""
-
-    step: IntArray
-    row: IntArray
-    action: IntArray
-    earned: FloatArray
-    promise: FloatArray
-    states: FloatArray
-
-    def take(self, rows: IntArray) -> Ends:
-        """Some of them."""
-        numbers = self.step[rows], self.row[rows], self.action[rows]
-        return Ends(*numbers, self.earned[rows], self.promise[rows], self.states[rows])
 
 
 @runtime_checkable
@@ -472,9 +359,10 @@ class FirstOrderBound:
         """Why there is no such bound: the model knows neither constants nor slopes. Or None."""
         if all(one.step_constants is not None or knows_slopes(one) for one in setting.members):
             return None
+        name = type(setting.members[0].scm).__name__
         return (
-            f"{type(setting.scm).__name__} states no Lipschitz constants, which every bound needs: "
-            "pass lipschitz=..., or search without a bound, solver=AStar(NoBound())"
+            f"{name} states no Lipschitz constants, which every bound needs: pass "
+            "lipschitz=..., or search without a bound, solver=AStar(NoBound())"
         )
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
@@ -628,7 +516,7 @@ class AStar:
         return Prepared(nodes, None, self.heuristic.prepare(nodes, watch.deadline))
 
     def _accepted(self, problem: Problem) -> SequenceSetting:
-        setting = prepare_continuous(problem)
+        setting = prepare_sequence(problem)
         if refusal := self.heuristic.refuses(setting):
             raise NotApplicableError(refusal)
         return setting
@@ -660,7 +548,7 @@ class AStar:
             Status.OPTIMAL if proved else Status.LIMIT,
             bound.name,
             stats,
-            outcome.history.array(),
+            outcome.history,
         )
 
 
@@ -682,11 +570,10 @@ def _check_heuristic(heuristic: object) -> None:
         raise InputError(f"the bound is {heuristic!r}: pass an object such as FirstOrderBound()")
 
 
-def knows_slopes(setting: SequenceSetting) -> bool:
+def knows_slopes(one: Member) -> bool:
     """Whether the model states slopes, tried at the first state."""
-    first = setting.states[0]
-    region = Region(first, 0.0, np.zeros(len(first)))
-    return setting.scm.slopes(region, setting.vectors[0][:1], setting.noise[0]) is not None
+    region = Region(one.states[0], 0.0, np.zeros(one.states.shape[1]))
+    return one.scm.slopes(region, one.vectors[0][:1], one.noise[0]) is not None
 
 
 def branching_factor(nodes: int, horizon: int) -> float:

@@ -24,7 +24,7 @@ region. g is chosen to make rho small. Proof: induction on t, splitting F_t(s, a
 d_{t,a} and F_t(s, a) - F_t(s_t, a). Everything is rounded outwards, so that the bound holds as
 computed; what is too large for a number is infinite, times no distance at all nothing.
 
-Several models at once (`ensemble`): a state is one block x_b for each, with weight w_b, and all
+Several models at once (`setting`): a state is one block x_b for each, with weight w_b, and all
 take the same actions. The rewards and cones of blocks add up, and so does all above; a cone is
 b + sum_b g_b . x_b + rho_b ||x_b||, where the margin b - C_a of an action is shared out among the
 blocks in proportion to what they need of it.
@@ -39,7 +39,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +47,7 @@ from counterplan.core.compiled import njit
 from counterplan.core.limits import clock
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray, IntArray
+from counterplan.counterfactual.continuous.member import Member
 from counterplan.counterfactual.continuous.setting import OUTWARD, SequenceSetting, rounded_up
 from counterplan.errors import NotApplicableError
 from counterplan.scm.point import Region, Slopes
@@ -113,48 +113,31 @@ class Cone(NamedTuple):
     steepness: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Local:
+class Local(NamedTuple):
     """One step from a region, for the actions that may be taken there.
 
-    actions  (n,) their indices
-    spent    (n,) the budget spent after each, from the least amount of the region's level
-    jumps    (n, M) d_{t,a}
-    slopes   of F_t over the region, None where only the constant is known
-    growth   (n,) K_a
+    actions   (n,) their indices
+    spent     (n,) the budget spent after each, from the least amount of the region's level
+    jumps     (n, M) d_{t,a}
+    slopes    of F_t over the region, None where only the constant is known
+    jacobian  (n, M, M) J_a, zero where only the constant is known
+    growth    (n,) K_a
     """
 
     actions: IntArray
     spent: IntArray
     jumps: FloatArray
     slopes: Slopes | None
+    jacobian: FloatArray
     growth: FloatArray
-    fixed: int
-
-    def transposed(self, directions: FloatArray) -> FloatArray:
-        """(n, M) J_a^T x for directions (n, M)."""
-        if self.slopes is None:
-            return np.zeros_like(directions)
-        jacobian = self.slopes.jacobian[:, self.fixed :, self.fixed :]
-        return np.asarray(np.einsum("nij,ni->nj", jacobian, directions))
 
     def remainder(self, directions: FloatArray) -> FloatArray:
-        """(n,) eta_a(x)."""
+        """(n,) eta_a(x) for directions (n, M)."""
         if self.slopes is None:
             return _times(self.growth, _norms(directions))
-        padded = np.zeros((len(directions), self.fixed + directions.shape[1]))
-        padded[:, self.fixed :] = directions
-        return np.asarray(np.linalg.norm(self.slopes.remainder(padded)[:, self.fixed :], axis=1))
-
-    def box_after(self, region: Region) -> FloatArray:
-        """(n, M) how far each feature can be from s_{t+1} after each action."""
-        if self.slopes is None:
-            reach = _times(self.growth, region.radius)
-            moved = np.repeat(reach[:, None], self.jumps.shape[1], axis=1)
-        else:
-            widest = np.abs(self.slopes.jacobian) + self.slopes.deviation
-            moved = _times(widest, region.box).sum(axis=2)[:, self.fixed :]
-        return np.abs(self.jumps) + moved
+        fixed = self.slopes.jacobian.shape[1] - directions.shape[1]
+        padded = np.pad(directions, ((0, 0), (fixed, 0)))
+        return np.asarray(np.linalg.norm(self.slopes.remainder(padded)[:, fixed:], axis=1))
 
 
 class Reach:
@@ -165,10 +148,12 @@ class Reach:
     late      whether constants stand in for some slopes for lack of time
     """
 
-    def __init__(self, setting: SequenceSetting, deadline: float, end: float = math.inf) -> None:
+    def __init__(
+        self, setting: SequenceSetting, member: Member, deadline: float, end: float
+    ) -> None:
         """After the `deadline` constants stand in for slopes, after the `end` nothing does."""
-        self._end = end
-        self._setting, self._fixed, self._levels = setting, setting.scm.fixed, setting.levels
+        self._setting, self._member, self._end = setting, member, end
+        self._fixed, self._levels = member.scm.fixed, setting.levels
         self.regions: dict[tuple[int, int], Region] = {}
         self.locals: dict[tuple[int, int], Local] = {}
         self.late = False
@@ -177,16 +162,15 @@ class Reach:
     def _walk(self, deadline: float) -> bool:
         """Find regions that hold every reachable state, and the steps from them, forward in time;
         False if there is no time for it."""
-        setting = self._setting
-        first = setting.states[0]
+        first = self._member.states[0]
         self.regions[0, 0] = Region(first, 0.0, np.zeros(len(first)))
-        for t in range(setting.horizon - 1):
+        for t in range(self._setting.horizon - 1):
             jumps = self._jumps(t)
             for spent in sorted(spent for step, spent in self.regions if step == t):
                 # The first step is always asked about: it tells whether there are slopes at all.
                 now = clock()
                 self.late = self.late or (t > 0 and now > deadline)
-                if self.late and (setting.step_constants is None or now > self._end):
+                if self.late and (self._member.step_constants is None or now > self._end):
                     return False
                 local = self._local(t, spent, jumps)
                 self.locals[t, spent] = local
@@ -195,38 +179,45 @@ class Reach:
 
     def _jumps(self, t: int) -> FloatArray:
         """(N, M) where each action leads, seen from the observed next state."""
-        setting = self._setting
-        after = setting.replay.children(t, setting.states[t : t + 1])[0]
-        jumps: FloatArray = (after - setting.states[t + 1])[:, self._fixed :]
-        jumps[setting.observed[t]] = 0.0
+        member = self._member
+        after = member.replay.children(t, member.states[t : t + 1])[0]
+        jumps: FloatArray = (after - member.states[t + 1])[:, self._fixed :]
+        jumps[member.observed[t]] = 0.0
         return jumps
 
     def _local(self, t: int, spent: int, jumps: FloatArray) -> Local:
-        setting = self._setting
+        setting, member = self._setting, self._member
         after = spent + setting.costs_at(t)
         actions = np.flatnonzero(setting.allowed[t] & (after <= setting.k))
-        vectors, noise = setting.vectors[t][actions], setting.noise[t]
+        vectors, noise = member.vectors[t][actions], member.noise[t]
         slopes = None
         if not self.late:
-            slopes = setting.scm.slopes(self.regions[t, spent], vectors, noise)
-        constants = setting.step_constants
+            slopes = member.scm.slopes(self.regions[t, spent], vectors, noise)
+        constants = member.step_constants
         if slopes is None and constants is None:
             raise NotApplicableError(
-                f"{type(setting.scm).__name__} states slopes near some states only and no "
+                f"{type(member.scm).__name__} states slopes near some states only and no "
                 "Lipschitz constants: provide one of them everywhere"
             )
         growth = np.full(len(actions), np.inf if constants is None else constants[t])
-        if slopes is not None and not _is_finite(slopes):
+        jacobian = np.zeros((len(actions), jumps.shape[1], jumps.shape[1]))
+        if slopes is not None and not np.isfinite([slopes.jacobian, slopes.deviation]).all():
             slopes = None
         if slopes is not None:
-            growth = np.minimum(growth, _operator_norms(slopes, self._fixed))
-        return Local(actions, after[actions], jumps[actions], slopes, growth, self._fixed)
+            jacobian = slopes.jacobian[:, self._fixed :, self._fixed :]
+            deviation = slopes.deviation[:, self._fixed :, self._fixed :]
+            growth = np.minimum(growth, _operator_norms(jacobian, deviation))
+        return Local(actions, after[actions], jumps[actions], slopes, jacobian, growth)
 
     def _extend(self, t: int, spent: int, local: Local) -> None:
         """Enlarge the regions of the next step by what one step from here can reach."""
         region, levels = self.regions[t, spent], self._levels
         radius = rounded_up(_norms(local.jumps) + _times(local.growth, region.radius))
-        box = rounded_up(local.box_after(region))
+        moved = _times(local.growth, region.radius)[:, None]
+        if local.slopes is not None:
+            widest = np.abs(local.slopes.jacobian) + local.slopes.deviation
+            moved = _times(widest, region.box).sum(axis=2)[:, self._fixed :]
+        box = rounded_up(np.abs(local.jumps) + moved)
         # Nothing changed so far: the observed state itself, and no rounding to allow for.
         certain = (region.radius == 0.0) & (np.abs(local.jumps).max(axis=1) == 0.0)
         radius, box = np.where(certain, 0.0, radius), np.where(certain[:, None], 0.0, box)
@@ -244,7 +235,7 @@ class Reach:
             if old is not None:
                 widest, reach = np.maximum(widest, old.box), max(reach, old.radius)
             reach = min(reach, float(_norms(widest[None])[0]) * (1.0 + OUTWARD))
-            self.regions[key] = Region(self._setting.states[t + 1], reach, widest)
+            self.regions[key] = Region(self._member.states[t + 1], reach, widest)
 
 
 class FirstOrder:
@@ -263,7 +254,7 @@ class FirstOrder:
         or if that takes long too, the bound is infinite."""
         self._setting, self._levels = setting, setting.levels
         self._end = max(deadline, clock()) + GRACE
-        self.reaches = [Reach(member, deadline, self._end) for member in setting.members]
+        self.reaches = [Reach(setting, one, deadline, self._end) for one in setting.members]
         self._finished = all(reach.finished for reach in self.reaches)
         self._build()
 
@@ -289,15 +280,15 @@ class FirstOrder:
         return smaller
 
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
-        """(n,) upper bounds on the rewards from step t on, for states (n, D) with `used` spent."""
+        """(n,) upper bounds on the rewards from step t on, for states (n, B, D) with `used`
+        spent."""
         setting = self._setting
         if t == setting.horizon - 1:
             return setting.last(states)
         if not self._finished:
             return np.full(len(states), math.inf)
         result = np.empty(len(states))
-        blocks = zip(setting.blocks(states), setting.members, strict=True)
-        away = np.stack([(x - one.states[t])[:, one.scm.fixed :] for x, one in blocks], axis=1)
+        away = setting.away(t, states)
         distance = _norms(away) * (1.0 + OUTWARD)
         counted = self._counted(used)
         for spent in np.unique(counted):
@@ -308,7 +299,7 @@ class FirstOrder:
             for steepness, far in zip(piece.steepness.T, distance[rows].T, strict=True):
                 heights += _times(far[:, None], steepness)
             result[rows] = heights.max(axis=1)
-        return rounded_up(result + setting.banked(states))
+        return rounded_up(result)
 
     def _counted(self, spent: IntArray) -> IntArray:
         """(n,) the least amounts of the levels."""
@@ -319,15 +310,11 @@ class FirstOrder:
         self._pieces: dict[tuple[int, int], Piece] = {}
         if not self._finished:
             return
-        setting, members, weights = self._setting, self._setting.members, self._setting.weights
+        setting = self._setting
         last, every = setting.horizon - 1, self.reaches[0]
-        here = sum(w * one.reward(one.states) for w, one in zip(weights, members, strict=True))
-        gradient, steep = _slopes_of([one.reward for one in members], members, weights)
-        end = sum(
-            w * float(one.last(one.states[last:])[0])
-            for w, one in zip(weights, members, strict=True)
-        )
-        tip = Cone(end, *_slopes_of([one.last for one in members], members, weights))
+        here, end = setting.reward(setting.states), float(setting.last(setting.states[last:])[0])
+        slopes = _slopes_of(setting, [one.reward for one in setting.members])
+        tip = Cone(end, *_slopes_of(setting, [one.last for one in setting.members]))
         cones = {
             (last, spent): tip for t, spent in every.regions if t == last and spent <= setting.k
         }
@@ -343,7 +330,7 @@ class FirstOrder:
             after = self._counted(np.where(within, steps[0].spent, spent))
             ahead = [cones[t + 1, int(amount)] for amount in after]
             earned = here[t] + setting.bonus[t, steps[0].actions]
-            whole = _piece(steps, earned, (gradient, steep), ahead)
+            whole = _piece(steps, earned, slopes, ahead)
             piece = Piece(*(part[within] for part in whole))
             self._pieces[t, spent] = piece
             radii = np.array([reach.regions[t, spent].radius for reach in self.reaches])
@@ -351,12 +338,13 @@ class FirstOrder:
 
 
 def _slopes_of(
-    rewards: Sequence[Reward], members: Sequence[SequenceSetting], weights: FloatArray
+    setting: SequenceSetting, rewards: Sequence[Reward]
 ) -> tuple[FloatArray, FloatArray]:
     """(B, M) gradients and (B,) remainders of the members' rewards, weighted."""
-    every = list(zip(weights, rewards, members, strict=True))
-    slopes = [w * r.gradient(one.states.shape[1])[one.scm.fixed :] for w, r, one in every]
-    return np.stack(slopes), np.array([w * r.remainder for w, r, _ in every])
+    width, fixed = setting.states.shape[2], setting.fixed
+    every = list(zip(setting.weights, rewards, strict=True))
+    slopes = [w * reward.gradient(width)[fixed:] for w, reward in every]
+    return np.stack(slopes), np.array([w * reward.remainder for w, reward in every])
 
 
 def _piece(
@@ -377,7 +365,7 @@ def _piece(
         constant = constant + (slope * local.jumps).sum(axis=1) + _times(steepness, jump)
         # What rounding can do depends on the terms, not on what is left after they cancel.
         size = size + _times(length + steepness, jump)
-        tilts.append(gradient + local.transposed(slope))
+        tilts.append(gradient + np.einsum("nij,ni->nj", local.jacobian, slope))
         steep = remainder + local.remainder(slope)
         steep += _times(local.growth, steepness)
         steep += OUTWARD * (_norms(gradient[None]) + _times(local.growth, length))
@@ -410,10 +398,8 @@ def _cone(piece: Piece, radii: FloatArray) -> Cone:
     return Cone(peak, np.stack(slopes), np.array(steeps))
 
 
-def _operator_norms(slopes: Slopes, fixed: int) -> FloatArray:
-    """(n,) upper bounds on ||J + E'|| for |E'| <= E, over the moving features."""
-    jacobian = slopes.jacobian[:, fixed:, fixed:]
-    deviation = slopes.deviation[:, fixed:, fixed:]
+def _operator_norms(jacobian: FloatArray, deviation: FloatArray) -> FloatArray:
+    """(n,) upper bounds on ||J + E'|| for |E'| <= E, both (n, M, M)."""
     # ||J||^16 <= ||(J^T J)^8||_F: close to the norm, and much cheaper than singular values. Powers
     # are of J over its largest entry, which neither overflow nor vanish.
     largest = np.maximum(np.abs(jacobian).max(axis=(1, 2)), TINIEST)
@@ -424,10 +410,6 @@ def _operator_norms(slopes: Slopes, fixed: int) -> FloatArray:
     norm = np.linalg.norm(power, axis=(1, 2)) ** (1 / 16) * largest
     rows, columns = deviation.sum(axis=2).max(axis=1), deviation.sum(axis=1).max(axis=1)
     return rounded_up(norm + np.sqrt(rows) * np.sqrt(columns))
-
-
-def _is_finite(slopes: Slopes) -> bool:
-    return bool(np.isfinite(slopes.jacobian).all() and np.isfinite(slopes.deviation).all())
 
 
 def _norms(rows: FloatArray) -> FloatArray:

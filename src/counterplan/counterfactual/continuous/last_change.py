@@ -10,20 +10,22 @@ course is known too, and `scm.curvature` expands what it earns around its own st
 W(0) is exact, and x is only what the changes before u have moved. box_u holds what all single
 changes lead to, times the number of changes before; for states outside nothing is known.
 
-Of several models the weighted expansions add up (`ensemble`).
+Of several models the weighted expansions add up (`setting`).
 """
 
 from __future__ import annotations
 
 import math
 from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import njit, plain
 from counterplan.core.limits import clock
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.counterfactual.continuous.member import Member
 from counterplan.counterfactual.continuous.setting import SequenceSetting
 from counterplan.scm.curvature import Layers, along
 
@@ -80,43 +82,6 @@ def heights(courses: Any, away: Any, wanted: Any) -> Any:
     return result
 
 
-class _Member:
-    """One model's courses.
-
-    paths  for each step: (p, T-t, D) where changes there lead
-    boxes  (T, M) the most that single changes lead away
-    """
-
-    def __init__(self, setting: SequenceSetting, layers: Layers) -> None:
-        self._setting, self._layers = setting, layers
-        width = setting.states.shape[1]
-        self.paths: list[FloatArray] = []
-        self.boxes = np.zeros((setting.horizon, width - layers.fixed))
-        self._gradients = [
-            np.ascontiguousarray(reward.gradient(width)[layers.fixed :], dtype=np.float64)
-            for reward in (setting.reward, setting.last)
-        ]
-
-    def add(self, t: int, actions: IntArray) -> None:
-        """The courses by actions (p, T-1-t) from step t on."""
-        setting = self._setting
-        start = np.repeat(setting.states[t : t + 1], len(actions), axis=0)
-        self.paths.append(setting.path(t, start, actions))
-        moved = np.abs(self.paths[-1] - setting.states[t:])[:, :, self._layers.fixed :]
-        self.boxes[t:] = np.maximum(self.boxes[t:], moved.max(axis=0, initial=0.0))
-
-    def expanded(
-        self, t: int, places: list[int], actions: IntArray, box: FloatArray
-    ) -> tuple[FloatArray, ...]:
-        """g, H and E of some of the courses at step t, by actions (p, T-1-t), over a box (M,)."""
-        setting = self._setting
-        vectors = setting.vectors[np.arange(t, setting.horizon - 1), actions]
-        found = along(
-            self._layers, self.paths[t][places], vectors, setting.noise[t:], box, *self._gradients
-        )
-        return tuple(found)
-
-
 class LastChange:
     """The bound for one problem.
 
@@ -126,24 +91,25 @@ class LastChange:
     name = "second-order bound of the last change"
 
     def __init__(self, setting: SequenceSetting, deadline: float = math.inf) -> None:
-        self.setting, weights = setting, setting.weights
+        self.setting = setting = replace(setting, others=())
         self._before = max(setting.k // int(setting.costs.min()) - 1, 0)
-        self._members = [
-            _Member(one, found) for one in setting.members if (found := layers_of(one))
-        ]
-        self._kept: dict[int, dict[int, tuple[Any, ...]]] = {}
+        shape = setting.horizon, len(setting.members), setting.states.shape[2] - setting.fixed
+        # (T, B, M) the most that single changes lead away, and for each step: (p, T-t, B, D) where
+        # changes there lead, and (p,) what they earn
+        self._boxes = np.zeros(shape)
+        self._paths: list[FloatArray] = []
         self._exact: list[FloatArray] = []
+        self._kept: dict[tuple[int, int], tuple[Any, ...]] = {}
         for t in range(setting.horizon - 1):
             if clock() > deadline:
                 break
             actions = self._actions(t)
-            for member in self._members:
-                member.add(t, actions)
-            earned = [
-                one.earned(member.paths[t], actions, t)
-                for one, member in zip(setting.members, self._members, strict=True)
-            ]
-            self._exact.append(weights @ np.stack(earned))
+            here = np.broadcast_to(setting.states[t], (len(actions), *setting.states[t].shape))
+            path = setting.path(t, here, actions)
+            moved = np.abs(path - setting.states[t:])[..., setting.fixed :]
+            self._boxes[t:] = np.maximum(self._boxes[t:], moved.max(axis=0, initial=0.0))
+            self._paths.append(path)
+            self._exact.append(setting.earned(path, actions, t))
 
     @property
     def finished(self) -> bool:
@@ -153,33 +119,25 @@ class LastChange:
     def restricted(self, setting: SequenceSetting) -> LastChange:
         """The bound for a smaller budget."""
         smaller = copy(self)
-        smaller.setting = setting
+        smaller.setting = replace(setting, others=())
         return smaller
 
     def upper(self, t: int, states: FloatArray, wanted: FloatArray, may: BoolArray) -> FloatArray:
-        """(n, N) the most that changes which may be made at step t, (n, N), earn from states (n, D)
-        on if nothing changes after them; -inf where a change may not be made, or earns no more than
-        what is wanted, (n,)."""
+        """(n, N) the most that changes which may be made at step t, (n, N), earn from states
+        (n, B, D) on if nothing changes after them; -inf where a change may not be made, or earns no
+        more than what is wanted, (n,)."""
         setting, result = self.setting, np.full(may.shape, -math.inf)
         changed = self._actions(t)[:, 0]
         asked = np.flatnonzero(may[:, changed].any(axis=0))
         if not asked.size:
             return result
-        away = np.stack(
-            [
-                (x - one.states[t])[:, one.scm.fixed :]
-                for x, one in zip(setting.blocks(states), setting.members, strict=True)
-            ],
-            axis=1,
-        )
-        banked = np.broadcast_to(setting.banked(states), len(states))
+        away = setting.away(t, states)
         if not away.any():
             found = np.repeat(self._exact[t][None, asked], len(states), axis=0)
         else:
-            found = heights(self._courses(t, asked), away, wanted - banked)
-            found[(np.abs(away) > self._box(t)).any(axis=(1, 2))] = math.inf
-        found = found + banked[:, None]
-        rounding = OUTWARD * (setting._terms + np.abs(found))
+            found = heights(self._courses(t, asked), plain(away), wanted)
+            found[(np.abs(away) > self._boxes[t] * self._before).any(axis=(1, 2))] = math.inf
+        rounding = OUTWARD * (setting.terms + np.abs(found))
         found = np.where(found == -math.inf, found, found + rounding)
         result[:, changed[asked]] = found
         return np.where(may, result, -math.inf)
@@ -193,36 +151,40 @@ class LastChange:
         actions[:, 0] = changed
         return actions
 
-    def _box(self, t: int) -> FloatArray:
-        """(B, M)."""
-        return np.stack([member.boxes[t] for member in self._members]) * self._before
-
     def _courses(self, t: int, asked: IntArray) -> Courses:
         """Those of some of the changes at step t, (p,); each is expanded when it is first asked
         for."""
-        kept = self._kept.setdefault(t, {})
-        if new := [place for place in asked.tolist() if place not in kept]:
-            actions, weights = self._actions(t)[new], self.setting.weights
-            found = [
-                one.expanded(t, new, actions, box)
-                for one, box in zip(self._members, self._box(t), strict=True)
-            ]
-            slope, bend, slack = (
-                np.stack([w * part for w, part in zip(weights, of_all, strict=True)], axis=1)
-                for of_all in zip(*found, strict=True)
-            )
+        kept = self._kept
+        if new := [place for place in asked.tolist() if (t, place) not in kept]:
+            expanded = [self._expanded(b, t, new) for b in range(len(self.setting.members))]
+            slope, bend, slack = (np.stack(part, axis=1) for part in zip(*expanded, strict=True))
             with np.errstate(over="ignore", invalid="ignore"):  # infinite is a bound too
                 steep = np.linalg.norm(bend, axis=(2, 3)) + np.linalg.norm(slack, axis=(2, 3))
             steep *= 1 + 1e-9
             parts = zip(self._exact[t][new], slope, bend, slack, steep, strict=True)
-            kept |= dict(zip(new, parts, strict=True))
-        chosen = zip(*(kept[place] for place in asked.tolist()), strict=True)
+            kept |= {(t, place): part for place, part in zip(new, parts, strict=True)}
+        chosen = zip(*(kept[t, place] for place in asked.tolist()), strict=True)
         return Courses(*map(np.array, chosen))
 
+    def _expanded(self, b: int, t: int, places: list[int]) -> tuple[FloatArray, ...]:
+        """One member's g, H and E of some of the courses at step t, weighted."""
+        setting, one = self.setting, self.setting.members[b]
+        layers = layers_of(one)
+        assert layers is not None  # or there is no such bound
+        actions, box = self._actions(t)[places], self._boxes[t, b] * self._before
+        vectors = one.vectors[np.arange(t, setting.horizon - 1), actions]
+        gradients = (
+            np.ascontiguousarray(reward.gradient(one.states.shape[1])[layers.fixed :])
+            for reward in (one.reward, one.last)
+        )
+        path = plain(self._paths[t][places, :, b])
+        found = along(layers, path, vectors, one.noise[t:], box, *gradients)
+        return tuple(setting.weights[b] * part for part in found)
 
-def layers_of(setting: SequenceSetting) -> Layers | None:
+
+def layers_of(member: Member) -> Layers | None:
     """What the bound needs: networks with one hidden layer, and linear rewards."""
-    if max(setting.reward.remainder, setting.last.remainder) > 0.0:
+    if max(member.reward.remainder, member.last.remainder) > 0.0:
         return None
-    found: Layers | None = getattr(setting.scm, "layers", None)
+    found: Layers | None = getattr(member.scm, "layers", None)
     return found

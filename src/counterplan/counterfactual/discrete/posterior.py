@@ -38,7 +38,7 @@ from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Frontier, Interval, Status
 from counterplan.core.validation import BoolArray, FloatArray
-from counterplan.counterfactual.continuous.ensemble import worst_mean, worst_weights
+from counterplan.counterfactual.continuous.setting import worst_mean, worst_weights
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, check_feasible, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess, forward_values
 from counterplan.counterfactual.discrete.dynamic_program import (
