@@ -144,7 +144,8 @@ def test_an_action_is_edited_by_hand(page: Any, served: Served) -> None:
         page.select_option(f"#action-{t}-0", str(action))
         actions[t] = action
         wait_for_value(page, "hand", float(setting.outcomes(actions[None])[0]))
-    states = setting.in_episode_units(setting.trajectories(actions[None])[0])
+    model = setting.members[0]
+    states = model.in_episode_units(model.trajectories(actions[None])[0])
     level = 1  # the feature that is shown first: it says what is better
     cells = page.locator("table.steps td.hand")
     until(

@@ -16,7 +16,7 @@ from counterplan.counterfactual.continuous.first_order import FirstOrder, coveri
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.testing.continuous import MODELS
 
-from .sequence_support import TrueValues, Watched, explain, random_question
+from .sequence_support import Stated, TrueValues, explain, random_question
 
 BOUNDS: dict[str, Any] = {
     "first-order": FirstOrderBound(),
@@ -27,31 +27,18 @@ BOUNDS: dict[str, Any] = {
 }
 
 
-def watched(problem: Problem, heuristic: Any, **options: Any) -> tuple[Watched, Any]:
-    truth = TrueValues(prepare_sequence(problem))
-    watch = Watched(heuristic, truth)
-    found = explain(problem, solver=cp.AStar(watch, **options))
-    assert found.value == pytest.approx(truth.best, rel=1e-9, abs=1e-9)
-    return watch, found
-
-
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize("seed", range(4))
-def test_admissible_on_every_node_visited(kind: str, bound: str, seed: int) -> None:
-    horizon, n_actions, k = [(6, 3, 3), (8, 3, 2), (5, 4, 4), (7, 3, 3)][seed]
-    problem = random_question(kind, 50 + seed, horizon=horizon, n_actions=n_actions, k=k)
-    watch, _ = watched(problem, BOUNDS[bound], batch=2, incumbent=False)
-    assert watch.lowest >= 0.0
-    assert watch.nodes > 0
-
-
-@pytest.mark.parametrize("kind", ["waves", "neural", "scaled neural"])
-@pytest.mark.parametrize("bound", ["first-order", "mc-lipschitz"])
-def test_admissible_on_every_node_there_is(kind: str, bound: str) -> None:
-    """Not only where a search looks: the whole tree."""
-    setting = prepare_sequence(random_question(kind, 9, horizon=6, n_actions=3, k=4))
-    TrueValues(setting).check(BOUNDS[bound].prepare(setting))
+@pytest.mark.parametrize("size", [(6, 3, 3), (8, 3, 2), (5, 4, 4), (7, 3, 3)])
+def test_admissible_and_exact(kind: str, bound: str, size: tuple[int, int, int]) -> None:
+    """On every node there is; and a search that it guides finds the best of all sequences."""
+    horizon, n_actions, k = size
+    problem = random_question(kind, 50 + horizon, horizon=horizon, n_actions=n_actions, k=k)
+    setting = prepare_sequence(problem)
+    truth = TrueValues(setting)
+    truth.check(BOUNDS[bound].prepare(setting))
+    found = explain(problem, solver=cp.AStar(BOUNDS[bound], batch=2, incumbent=False))
+    assert found.value == pytest.approx(truth.best, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -148,10 +135,11 @@ def test_nothing_is_given_away_where_constants_are_attained(carry: float) -> Non
     episode = cp.Episode(rng.normal(size=(7, 1)), np.zeros(6, dtype=int))
     reward = LipschitzReward(lambda s: -np.abs(s[:, 0] - 1e4), 1.0)
     problem = Problem(scm, episode, 3, actions=[[0.0], [0.3], [1.0]], reward=reward)
+    setting = prepare_sequence(problem)
     for heuristic in (FirstOrderBound(), cp.AnchorHeuristic(samples=500)):
-        watch, found = watched(problem, heuristic, batch=1, incumbent=False)
-        assert watch.lowest >= 0.0
-        assert np.concatenate(watch.excess).max() <= 1e-6
+        excess = TrueValues(setting).excess(heuristic.prepare(setting))
+        assert -1e-13 <= excess.min() <= excess.max() <= 1e-6
+        found = explain(problem, solver=cp.AStar(heuristic, batch=1, incumbent=False))
         assert found.stats["nodes_expanded"] <= 6
 
 
@@ -209,28 +197,9 @@ def test_cones_lie_above_their_pieces_and_touch_them(radius: float) -> None:
             assert (gap - radius * steepness).min() <= 1e-9
 
 
-class _TooLow:
-    """A wrong bound: a little below the truth."""
-
-    name = "wrong"
-
-    def refuses(self, setting: Any) -> str | None:
-        return None
-
-    def prepare(self, setting: Any, deadline: float = np.inf) -> Any:
-        self._inner = FirstOrderBound().prepare(setting)
-        return self
-
-    def upper(self, t: int, used: Any, states: Any) -> Any:
-        return self._inner.upper(t, used, states) - 0.2
-
-    def restricted(self, setting: Any) -> Any:
-        return self
-
-
-def test_the_watch_can_fail() -> None:
-    problem = random_question("linear", 1, horizon=5, n_actions=3, k=2)
-    problem = replace(problem, reward=cp.LinearReward([1.0, -1.0, 2.0, 0.5]))
-    watch = Watched(_TooLow(), TrueValues(prepare_sequence(problem)))
-    explain(problem, solver=cp.AStar(watch, incumbent=False))
-    assert watch.lowest < 0.0
+def test_the_check_can_fail() -> None:
+    setting = prepare_sequence(random_question("linear", 1, horizon=5, n_actions=3, k=2))
+    bound = FirstOrder(setting)
+    low = Stated(lambda _, *node: bound.upper(*node) - 1.0)
+    with pytest.raises(AssertionError):
+        TrueValues(setting).check(low)

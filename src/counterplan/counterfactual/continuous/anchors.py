@@ -88,21 +88,12 @@ def lowest_cones(
     return result
 
 
-@njit(cache=True, nogil=True)
-def farthest_points(states: Any, start: int, count: int) -> Any:
+def farthest_points(states: FloatArray, start: int, count: int) -> list[int]:
     """Indices of `count` of the states (n, M): each the farthest from all those before it."""
-    n, M = states.shape
-    chosen = np.empty(count, dtype=np.int64)
-    nearest = np.full(n, np.inf)
-    chosen[0] = start
-    for i in range(count):
-        for j in range(n):
-            distance = 0.0
-            for m in range(M):
-                distance += (states[j, m] - states[chosen[i], m]) ** 2
-            nearest[j] = min(nearest[j], distance)
-        if i + 1 < count:
-            chosen[i + 1] = np.argmax(nearest)
+    chosen, nearest = [start], np.full(len(states), np.inf)
+    while len(chosen) < count:
+        nearest = np.minimum(nearest, ((states - states[chosen[-1]]) ** 2).sum(axis=1))
+        chosen.append(int(nearest.argmax()))
     return chosen
 
 
@@ -293,9 +284,8 @@ class AnchorHeuristic:
         else:
             states = _comparable(setting, feature_table(self.population, "population"))
         count = min(self.samples if self.size is None else self.size, len(states))
-        moving = np.ascontiguousarray(states[:, setting.fixed :])
-        chosen = farthest_points(moving, int(rng.integers(len(states))), count)
-        return np.asarray(states[chosen])
+        start = int(rng.integers(len(states)))
+        return np.asarray(states[farthest_points(states[:, setting.fixed :], start, count)])
 
 
 def random_alternatives(
