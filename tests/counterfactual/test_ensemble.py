@@ -1,19 +1,26 @@
-"""The best sequence over many models, against trying every sequence with every member."""
+"""The best sequence over many models, against trying every sequence with every member; and the
+second-order bound of the last change, for one model and for many."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import counterplan as cp
+from counterplan.core.limits import Limits
 from counterplan.core.problem import Problem
+from counterplan.core.reward import EpisodeReward
+from counterplan.counterfactual.continuous import astar
 from counterplan.counterfactual.continuous.claims import TOLERATED
 from counterplan.counterfactual.continuous.first_order import FirstOrder
+from counterplan.counterfactual.continuous.last_change import LastChange
 from counterplan.counterfactual.continuous.setting import (
     SequenceSetting,
     prepare_sequence,
@@ -23,8 +30,10 @@ from counterplan.counterfactual.continuous.setting import (
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm import PointSCM
 from counterplan.scm.cosine import CosineNetwork, spread_of
+from counterplan.scm.support import Seen
+from counterplan.testing.continuous import random_sequence_problem, smooth_model
 
-from .sequence_support import random_question
+from .sequence_support import asked_of, random_question
 
 KINDS = ("linear", "neural")
 
@@ -63,6 +72,20 @@ def every_sequence(setting: SequenceSetting) -> Any:
     every = np.array(list(itertools.product(*options)))
     price = np.where(every == setting.observed, 0, setting.costs[every])
     return every[price.sum(axis=1) <= setting.k]
+
+
+def sparse_data(problem: Problem, rng: np.random.Generator, count: int) -> Seen:
+    """Transitions around the episode; some actions hardly ever, each in some places only."""
+    scaling, vectors = getattr(problem.scm, "scaling", None), np.asarray(problem.actions)
+    states = rng.choice(problem.episode.states, count) + rng.normal(size=(count, 1)) * 0.8
+    states = states + 0.4 * rng.normal(size=states.shape)
+    listed = vectors if vectors.ndim == 2 else vectors[rng.integers(len(vectors))]
+    chosen = (states[:, -1] * 3 + rng.integers(0, 2, count)).astype(int) % len(listed)
+    actions = listed[chosen] + 0.01 * rng.normal(size=(count, listed.shape[1]))
+    if scaling is not None:
+        states, actions = scaling.encode_states(states), scaling.encode_actions(actions)
+    spread = float(np.abs(states).mean())
+    return Seen(states.astype(np.float32), actions.astype(np.float32), 0.2 * spread, 0.8 * spread)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.4, 0.1])
@@ -170,6 +193,96 @@ def test_mistakes() -> None:
     solver = cp.AStar(cp.AnchorHeuristic(samples=3))
     with pytest.raises(NotApplicableError, match="anchors are for one model"):
         cp.explain(problem.scm, problem.episode, 1, solver=solver, **options)
+
+
+# --- The last change ---------------------------------------------------------------------------
+
+
+def smooth_question(seed: int, horizon: int = 6, k: int = 2) -> Problem:
+    """About a model with five members, and a linear reward."""
+    rng = np.random.default_rng(seed)
+    model = smooth_model(rng)
+    draws = model._weights + 0.1 * rng.normal(size=(5, *model._weights.shape))
+    asked = random_sequence_problem(
+        replace(model, draws=draws), rng, horizon=horizon, n_actions=4, k=k
+    )
+    reward = cp.LinearReward(rng.normal(size=asked.episode.states.shape[1]))
+    final = cp.LinearReward(rng.normal(size=len(reward.weights)))
+    bonus = rng.normal(size=4)
+    earned = (reward, EpisodeReward(reward, final=(final,), actions=bonus))[seed % 2]
+    return replace(asked, reward=earned, risk=None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_no_end_earns_more_than_its_bound(seed: int) -> None:
+    """From every state that two changes lead to, at every step after them."""
+    setting = prepare_sequence(
+        replace(smooth_question(seed, k=3), scm=smooth_question(seed).scm.members[0])
+    )
+    rng, bound, T = np.random.default_rng(seed), LastChange(setting), setting.horizon
+    assert bound.finished
+    sequences = np.repeat(setting.observed[None], 30, axis=0)
+    steps = rng.integers(T - 1, size=(30, 2))
+    sequences[np.arange(30)[:, None], steps] = rng.integers(4, size=(30, 2))
+    paths = setting.path(0, np.repeat(setting.states[:1], 30, axis=0), sequences)
+    for t in range(T - 1):
+        rows = np.flatnonzero(steps.max(axis=1) < t)
+        if not rows.size:
+            continue
+        nothing, may = np.full(len(rows), -np.inf), rng.random((len(rows), 4)) < 0.7
+        may &= setting.allowed[t] & (np.arange(4) != setting.observed[t])
+        promise = bound.upper(t, paths[rows, t], nothing, may)
+        assert (promise[~may] == -np.inf).all()
+        for action in range(4):
+            taken = np.repeat(setting.observed[None, t:], len(rows), axis=0)
+            taken[:, 0] = action
+            earned = setting.earned(setting.path(t, paths[rows, t], taken), taken, t)
+            assert (promise[:, action] >= earned)[may[:, action]].all()
+
+
+@pytest.mark.parametrize("risk", [None, 1.0, 0.4, 0.2])
+@pytest.mark.parametrize("seed", range(12))
+def test_searches_find_what_trying_everything_finds(seed: int, risk: float | None) -> None:
+    asked = smooth_question(seed, k=1 + seed % 3)
+    if seed % 4 == 3:
+        seen = sparse_data(asked, np.random.default_rng(seed), 70)
+        asked = replace(asked, scm=replace(asked.scm, seen=seen))
+    if risk is None:
+        asked = replace(asked, scm=replace(asked.scm, draws=None))
+    whole = prepare_sequence(replace(asked, risk=risk))
+    sequences = every_sequence(whole)
+    sequences = sequences[whole.is_inside(sequences)]
+    values = whole.outcomes(sequences)
+    if risk is not None:
+        assert values == pytest.approx(worst_mean(whole.outcomes_by_member(sequences), risk))
+    found: Any = cp.AStar().solve(replace(asked, risk=risk))
+    assert found.method.startswith("second-order bound of the last change")
+    assert found.status == "optimal"
+    assert found.value == pytest.approx(values.max(), abs=1e-9)
+    every = cp.AStar().frontier(replace(asked, risk=risk))
+    assert every[-1].value == pytest.approx(values.max(), abs=1e-9)
+
+
+def test_long_episodes_keep_to_their_time() -> None:
+    """Without time there is an answer, no worse than what was done, and a gap that says so."""
+    asked = replace(smooth_question(1, horizon=40, k=5), limits=Limits(seconds=1e-9))
+    for risk in (None, 0.4):
+        scm: cp.SmoothSCM = asked.scm if risk else replace(asked.scm, draws=None)
+        found = cp.AStar().solve(replace(asked, scm=scm, risk=risk))
+        assert found.status == "limit"
+        assert found.bound >= found.value >= found.factual_value - 1e-9
+
+
+def test_many_nodes_before_the_last_change_have_their_own_bound() -> None:
+    asked = smooth_question(2, horizon=5, k=3)
+    asked = replace(asked, scm=replace(asked.scm, draws=None))
+    expected = cp.AStar().solve(asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(astar, "FEW_NODES", 0)
+        found = cp.explain(asked.scm, asked.episode, asked.k, **asked_of(asked))
+    assert "before it first-order bound" in found.method
+    assert found.value == pytest.approx(expected.value, abs=1e-9)
 
 
 # --- How sure a claim is ------------------------------------------------------------------------

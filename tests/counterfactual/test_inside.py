@@ -27,24 +27,10 @@ from counterplan.testing.continuous import (
 )
 
 from .sequence_support import asked_of, explain, frontier
-from .test_ensemble import every_sequence
+from .test_ensemble import every_sequence, sparse_data
 from .test_ensemble import question as of_members
 
 SEEDS = range(24)
-
-
-def sparse_data(problem: Problem, rng: np.random.Generator, count: int) -> Seen:
-    """Transitions around the episode; some actions hardly ever, each in some places only."""
-    scaling, vectors = getattr(problem.scm, "scaling", None), np.asarray(problem.actions)
-    states = rng.choice(problem.episode.states, count) + rng.normal(size=(count, 1)) * 0.8
-    states = states + 0.4 * rng.normal(size=states.shape)
-    listed = vectors if vectors.ndim == 2 else vectors[rng.integers(len(vectors))]
-    chosen = (states[:, -1] * 3 + rng.integers(0, 2, count)).astype(int) % len(listed)
-    actions = listed[chosen] + 0.01 * rng.normal(size=(count, listed.shape[1]))
-    if scaling is not None:
-        states, actions = scaling.encode_states(states), scaling.encode_actions(actions)
-    spread = float(np.abs(states).mean())
-    return Seen(states.astype(np.float32), actions.astype(np.float32), 0.2 * spread, 0.8 * spread)
 
 
 def question(seed: int, count: int = 70) -> Problem:
