@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -151,9 +152,22 @@ def read_json(path: str | Path, what: str, most: int = LARGEST_JSON) -> Any:
 
 def parse_json(path: str | Path, content: bytes, what: str) -> Any:
     """The same of the contents of such a file."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            twice = next(key for key, count in counts.items() if count > 1)[:100]
+            raise FileError(
+                f"{path}: the key {twice!r} occurs twice in one object; keep one of them"
+            )
+        return found
+
     text = decode(path, content)
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys)
+        return json.loads(text, object_pairs_hook=unique)
+    except FileError:
+        raise
     except json.JSONDecodeError as problem:
         raise FileError(
             f"{path}, line {problem.lineno}, column {problem.colno}: is not JSON: {problem.msg}; "
@@ -161,22 +175,5 @@ def parse_json(path: str | Path, content: bytes, what: str) -> Any:
         ) from None
     except RecursionError:
         raise FileError(f"{path}: is nested too deeply; expected {what}") from None
-    except _RepeatedKeyError as problem:
-        raise FileError(
-            f"{path}: the key {str(problem)!r} occurs twice in one object; keep one of them"
-        ) from None
     except ValueError:  # Python reads no longer ones
         raise FileError(f"{path}: a number in it has thousands of digits; correct it") from None
-
-
-class _RepeatedKeyError(ValueError):
-    """A key that an object has more than once."""
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _RepeatedKeyError(key[:100])
-        found[key] = value
-    return found

@@ -141,7 +141,7 @@ def _about(
     length = int.from_bytes(content[:8], "little")
     metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
     try:
-        about = json.loads(metadata[METADATA], parse_constant=_no_constant)
+        about = json.loads(metadata[METADATA])
     except (KeyError, ValueError, RecursionError):
         about = None
     known = {form.name: form for form in formats}
@@ -161,7 +161,3 @@ def _about(
     if not required <= set(about) <= required | set(form.optional_entries):
         raise FileError(f"{path}: is damaged: its metadata is not complete; save the model anew")
     return form, about
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number that a model file may hold")
