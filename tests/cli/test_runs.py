@@ -166,19 +166,6 @@ def test_other_questions_are_refused(
     assert contents("whole") == before
 
 
-def test_a_damaged_part_is_named(here: Path, run: Run) -> None:
-    path = Path("whole/results/part-00002.parquet")
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    for arguments in (("cases", "whole"), command("whole")):
-        result = run(*arguments)
-        assert result.exit_code == 2
-        (line,) = result.stderr.splitlines()
-        assert line.startswith(f"error: {path}: is damaged")
-        assert "delete this file and run the same command again" in line
-
-
 def test_cases_as_table_json_and_files(here: Path, run: Run) -> None:
     rows = results("whole").filter(pl.col("k") == 2, pl.col("improvement") >= 1.0)
     rows = ranked(rows.lazy()).collect()

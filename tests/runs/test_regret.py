@@ -19,8 +19,7 @@ from counterplan.planning.processes.prices import BootstrapPrices
 from counterplan.planning.regret import regret
 from counterplan.planning.search.planners import UCT
 from counterplan.runs import regret as regret_task
-from counterplan.runs.regret import RegretTask, open_task, scenario_seed
-from counterplan.runs.scenario import regret_spec, summarised
+from counterplan.runs.regret import RegretTask, open_task, regret_spec, scenario_seed, summarised
 from counterplan.runs.task import PartResult
 from counterplan.runs.task import open_task as open_any
 from counterplan.tables.scenarios import Scenario, scenarios_to_bytes

@@ -304,7 +304,7 @@ def run_voyages(folder: Path, seed: int) -> dict[str, Any]:
     """Sample voyages, and judge the decisions of the plan for expected prices."""
     from counterplan.domains.problems import ProblemChoice
     from counterplan.planning.description import columns_of
-    from counterplan.runs.scenario import regret_spec, run_scenarios
+    from counterplan.runs.regret import regret_spec, run_scenarios
     from counterplan.tables.scenarios import open_scenarios, write_template
 
     problem, path = ProblemChoice("bunkering"), folder / "voyages.csv"

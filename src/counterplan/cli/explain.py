@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import partial
@@ -32,24 +33,17 @@ STATUSES = {
 COHORT_SECONDS, COHORT_NODES = 60.0, 20_000
 
 
-def _budgets(text: str) -> tuple[int, ...]:
-    found = []
-    for part in str(text).split(","):
-        number = (
-            int(part) if part.strip().isdecimal() and len(part) <= len(str(cli.LARGEST)) else -1
-        )
-        if not 0 <= number <= cli.LARGEST:
-            raise ValueError(f"is not a whole number from 0 to {cli.LARGEST}", part)
-        found.append(number)
-    return tuple(sorted(set(found)))
+def _listed(accepted: str, wanted: str) -> cli.Parse:
+    """Reads whole numbers with commas between, each as the pattern has it."""
 
+    def parse(text: str) -> tuple[int, ...]:
+        parts = [part.strip() for part in text.split(",")]
+        for part in parts:
+            if not re.fullmatch(accepted, part, re.ASCII) or abs(int(part)) > cli.LARGEST:
+                raise ValueError(f"is not {wanted}", part)
+        return tuple(map(int, parts))
 
-def _steps(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in str(text).split(",")]
-    for part in parts:
-        if not part.removeprefix("-").isdecimal() or len(part) > len(str(cli.LARGEST)):
-            raise ValueError("is not the number of a step, such as 0, 3 or -1", part)
-    return tuple(map(int, parts))
+    return parse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +56,7 @@ class ExplainOptions(cli.TableOptions):
     k: tuple[int, ...] = cli.option(
         "How many actions may change at most; several numbers with commas between.",
         "3",
-        parse=_budgets,
+        parse=_listed(r"\d{1,10}", f"a whole number from 0 to {cli.LARGEST}"),
     )
     all_k: bool = cli.option("Every number of changes from 0 to that of --k.", False)
     episode: list[str] | None = cli.option(
@@ -125,7 +119,7 @@ class ExplainOptions(cli.TableOptions):
     )
     keep: tuple[int, ...] | None = cli.option(
         "Steps that stay as they were, from 0 up with commas between; -1 is the last decision.",
-        parse=_steps,
+        parse=_listed(r"-?\d{1,10}", "the number of a step, such as 0, 3 or -1"),
         metavar="STEPS",
     )
     cost: list[str] | None = cli.option(
@@ -208,7 +202,7 @@ def _question(options: ExplainOptions, is_discrete: bool) -> Question:
         raise InputError(
             "--robust is for discrete models: continuous states have one counterfactual, no range"
         )
-    budgets = options.k
+    budgets = tuple(sorted({*options.k}))
     if options.all_k:
         if len(budgets) > 1:
             raise InputError("--all-k goes up to one number: give a single --k with it")
@@ -314,7 +308,6 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
 
 
 def _methods(found: Sequence[Mapping[str, Any]]) -> str:
-    """How the answers were found."""
     return ", ".join(sorted({record["method"] for record in found if record.get("method")}))
 
 

@@ -188,21 +188,15 @@ def _refuse_learned(options: FitOptions) -> None:
 
 def _learned(options: FitOptions, schema: Schema | None) -> None:
     from counterplan.domains.sepsis_table import fit_cohort
-    from counterplan.tables.fit import LearnerSettings, fit_continuous
+    from counterplan.tables.fit import fit_continuous
 
     if options.unconstrained and options.lipschitz is not None:
         raise InputError("--lipschitz and --unconstrained exclude each other: give one of them")
     if options.learner == "smooth":
         cli.refuse(cli.given(options, *NETWORKS), "is for networks, but --learner is smooth")
-    settings = LearnerSettings(seed=options.seed)
-    if options.learner is not None:
-        settings["learner"] = options.learner
-    if options.members is not None:
-        settings["members"] = options.members
-    if options.hidden is not None:
-        settings["hidden"] = options.hidden
-    if options.epochs is not None:
-        settings["epochs"] = options.epochs
+    named = {name: getattr(options, name) for name in ("learner", "members", "hidden", "epochs")}
+    settings: Any = {"seed": options.seed}
+    settings |= {name: value for name, value in named.items() if value is not None}
     if options.lipschitz is not None or options.unconstrained:
         settings["lipschitz"] = options.lipschitz
     try:
@@ -249,7 +243,12 @@ def _print_learned(options: FitOptions, found: Fit) -> None:
         if not better or better not in line:
             cli.note(line)
     if better:
-        cli.note(f"warning: {better}: do not trust explanations by this model; {_advice(scm.kind)}")
+        advice = "give more episodes, or more of what the next state depends on as columns"
+        if scm.kind != "smooth":
+            advice = (
+                "train for more --epochs, on more episodes, or with larger --lipschitz constants"
+            )
+        cli.note(f"warning: {better}: do not trust explanations by this model; {advice}")
     if scm.kind == "neural":
         cli.note(UNCALIBRATED)
     if options.as_json:
@@ -267,13 +266,6 @@ def _print_learned(options: FitOptions, found: Fit) -> None:
         f"Lipschitz constants {scm.location.lipschitz:.4g} and {scm.scale.lipschitz:.4g}; "
         f"{found.layout.offer.fact}; {record['chosen']}"
     )
-
-
-def _advice(kind: str) -> str:
-    """What could make a poor fit better."""
-    if kind == "smooth":
-        return "give more episodes, or more of what the next state depends on as columns"
-    return "train for more --epochs, on more episodes, or allow larger --lipschitz constants"
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:

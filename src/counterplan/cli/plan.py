@@ -145,7 +145,6 @@ def _flags(problem: type) -> dict[str, ProblemOption]:
 
 
 def _help_rows(problem: type) -> list[tuple[str, str]]:
-    """What the help says of each option."""
     rows = [
         (f"{one.flag} {one.metavar}".rstrip(), one.help and f"{one.help[0].upper()}{one.help[1:]}.")
         for one in options_of(problem).values()
@@ -356,7 +355,7 @@ def _error(value: float | None) -> str:
 def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
     """Judge every scenario of a table, and print those that lost most."""
     from counterplan.planning.description import columns_of
-    from counterplan.runs.scenario import regret_spec, summarised
+    from counterplan.runs.regret import regret_spec, summarised
     from counterplan.tables.scenarios import open_scenarios
 
     columns = columns_of(problem.make())
@@ -414,8 +413,7 @@ def _write_template(options: PlanOptions, path: Path, columns: Columns) -> None:
 def _results(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> pl.LazyFrame:
     """What each scenario lost, judged in this process or as a run in a folder."""
     from counterplan.core.limits import Progress
-    from counterplan.runs.regret import open_task
-    from counterplan.runs.scenario import run_scenarios
+    from counterplan.runs.regret import open_task, run_scenarios
 
     if options.output is None:
         scenarios, task, found = list(table.scenarios()), open_task(spec), []

@@ -115,7 +115,6 @@ def _listening(options: ServeOptions) -> socket.socket:
 
 
 def _tell(options: ServeOptions, port: int, token: str | None) -> None:
-    """Where the page is."""
     host = f"[{options.host}]" if ":" in options.host else options.host
     if options.host in ("0.0.0.0", "::"):
         host = socket.gethostname()

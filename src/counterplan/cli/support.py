@@ -235,7 +235,6 @@ def command(cls: type[PlainHelp] = PlainHelp) -> Callable[[Callable[[Any], None]
 
 
 def _parameter(one: Field[Any], hint: Any) -> inspect.Parameter:
-    """A field as typer reads it."""
     more = dict(one.metadata)
     kind = inspect.Parameter.KEYWORD_ONLY
     if more.pop("argument", False):
@@ -481,7 +480,6 @@ def _counts(reached: RunProgress) -> str:
 
 
 def _outcomes(reached: RunProgress) -> str:
-    """What has come out so far."""
     found, totals = [], reached.totals
     solved = totals.get("episodes", 0.0) - totals.get("failed", 0.0)
     if "failed" in totals:

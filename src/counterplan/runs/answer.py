@@ -151,7 +151,6 @@ class Answer:
     explanation: Any = field(default=None, repr=False, metadata=BESIDE)
 
     def row(self) -> dict[str, Any]:
-        """One row of the table of results."""
         outcomes = {OUTCOME + name: text for name, text in self.recorded.outcomes}
         return row_of(self) | outcomes
 

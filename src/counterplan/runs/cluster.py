@@ -41,7 +41,6 @@ class RemoteTask:
         return RemoteTask, (self._spec, self._versions)
 
     def solve(self, part: bytes) -> Outcome:
-        """The result of a part."""
         # A worker may have joined the cluster after its versions were compared.
         _refuse_other_versions("a worker of the cluster", self._versions, package_versions())
         return self._workers.solve(part)

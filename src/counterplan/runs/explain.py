@@ -159,12 +159,10 @@ class Cohort:
 
     @property
     def noun(self) -> str:
-        """What an episode is called."""
         return "stay" if self.about["kind"] in (COHORT, ICU) else "episode"
 
     @property
     def name(self) -> str:
-        """Of the table, in messages."""
         return str(self.table) if _is_path(self.table) else "the table"
 
     def episodes(self) -> Iterator[Recorded]:
@@ -425,16 +423,14 @@ class ExplainTask:
             # Whatever goes wrong with one episode, a fault of the program included, must not cost
             # the others their answers.
             except Exception as problem:
-                found += self._failed(recorded, reason_of(problem))
+                reason = reason_of(problem)
+                found += [failed_answer(recorded, k, reason) for k in self._question.budgets]
         return self._result(found)
 
     def failed(self, part: bytes, reason: str) -> PartResult:
         """A part that could not be solved at all."""
-        recorded = episodes_from_bytes(part)
-        return self._result([answer for one in recorded for answer in self._failed(one, reason)])
-
-    def _failed(self, recorded: Recorded, reason: str) -> list[Answer]:
-        return [failed_answer(recorded, k, reason) for k in self._question.budgets]
+        every, budgets = episodes_from_bytes(part), self._question.budgets
+        return self._result([failed_answer(one, k, reason) for one in every for k in budgets])
 
     def _result(self, found: list[Answer]) -> PartResult:
         """With numbers of the episodes for the largest budget: how many, their status, and what

@@ -228,7 +228,6 @@ class Explainer(ABC):
     def explain(
         self, episode: Episode, question: Question, progress: ProgressCallback | None = None
     ) -> Sequence[Explanation]:
-        """The answers for all budgets."""
         from counterplan.counterfactual.explain import explain, frontier
 
         question = self.completed(question)
@@ -325,7 +324,6 @@ class Explainer(ABC):
         return {**found, "action_label": [*names, *[None] * (T - len(names))]}
 
     def action_name(self, action: int) -> str:
-        """What an action is called."""
         layout = self.layout
         return self.choices.name(action) if layout is None else layout.action_name(action)
 
@@ -345,7 +343,6 @@ class Explainer(ABC):
 
     @property
     def has_dates(self) -> bool:
-        """Whether steps have dates."""
         return self.layout is not None and bool(self.layout.schema.dates)
 
     def time_text(self, time: float, date: str | None = None) -> str:
@@ -675,37 +672,37 @@ def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> 
     kind = about["kind"]
     if kind == DISCRETE and isinstance(model, TabularMDP):
         return DiscreteExplainer(model)
-    if kind == SCHEMA or (kind in (COHORT, ICU) and not isinstance(model, TabularMDP)):
-        from counterplan.tables.layout import counts_of_model
+    if kind == SCHEMA:
+        layout = _schema_layout(model, about["schema"])
+    elif kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
+        from counterplan.domains.icu_episodes import IcuLayout
+        from counterplan.domains.sepsis_table import CohortLayout
 
-        layout = _layout(model, about)
-        layout.counts = counts_of_model(model, layout.choices)
-        if isinstance(model, TabularMDP):
-            return DiscreteExplainer(model, layout)
-        return ContinuousExplainer(model, layout)
-    raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
+        layout = CohortLayout() if kind == COHORT else IcuLayout()
+    else:
+        raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
+    from counterplan.tables.layout import counts_of_model
+
+    layout.counts = counts_of_model(model, layout.choices)
+    if isinstance(model, TabularMDP):
+        return DiscreteExplainer(model, layout)
+    return ContinuousExplainer(model, layout)
 
 
-def _layout(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> SchemaLayout:
-    """What the table of some episodes means."""
-    if about["kind"] == SCHEMA:
-        from counterplan.tables.layout import SchemaLayout, layout_of_model
-        from counterplan.tables.schema import schema_from_dict
+def _schema_layout(model: TabularMDP | LearnedSCM, schema: Any) -> SchemaLayout:
+    """What a table means by its schema, with what the model has learned of its rewards."""
+    from counterplan.tables.layout import SchemaLayout, layout_of_model
+    from counterplan.tables.schema import schema_from_dict
 
-        own, schema = layout_of_model(model), schema_from_dict(about["schema"])
-        if own is not None and not own.has_same_rewards(schema):
+    own, layout = layout_of_model(model), SchemaLayout(schema_from_dict(schema))
+    if own is not None:
+        if not own.has_same_rewards(layout.schema):
             raise InputError(
                 "its columns of rewards and costs are not those that the model was learned with: "
                 "fit it anew"
             )
-        layout = SchemaLayout(schema)
-        if own is not None:
-            layout.exact, layout.learned = own.exact, own.learned
-        return layout
-    from counterplan.domains.icu_episodes import IcuLayout
-    from counterplan.domains.sepsis_table import CohortLayout
-
-    return CohortLayout() if about["kind"] == COHORT else IcuLayout()
+        layout.exact, layout.learned = own.exact, own.learned
+    return layout
 
 
 def stored_explainer(description: Mapping[str, Any], read: Callable[[str], bytes]) -> Explainer:

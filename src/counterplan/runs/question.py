@@ -112,7 +112,6 @@ class Question:
         return self.seconds is None
 
     def limits(self) -> Limits:
-        """When a search stops."""
         seconds = math.inf if self.seconds is None else self.seconds
         return Limits(seconds=seconds, nodes=self.nodes, gap=self.gap)
 

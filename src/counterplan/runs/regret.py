@@ -1,4 +1,4 @@
-"""The task that judges executed plans: what each scenario lost, and which decision lost most.
+"""Runs that judge executed plans: what each scenario lost, and which decision lost most.
 
 For every scenario of a part: the optimum in hindsight, the best policy without foresight and the
 open loop along the realised path, a planner's own decisions if one is asked for, and against them
@@ -9,14 +9,19 @@ follows. A planner's chance comes from the seed and the scenario's id alone.
                 decision; the fields of `ScenarioAnswer`
     decisions   one row for each scenario and step: what was seen, what everyone did and with what,
                 and what the executed decision lost in expectation
+
+A problem goes along as a description and the files that it is made from (`regret_spec`), so that it
+can be made again anywhere (`runs.run.open_problem`); `summarised` adds up what scenarios lost.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,18 +45,26 @@ from counterplan.planning.regret import (
 )
 from counterplan.planning.search.planners import PLANNERS
 from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes, row_of
-from counterplan.runs.run import DECISIONS, RESULTS, open_problem
-from counterplan.runs.task import PartResult, TaskSpec, reason_of
-from counterplan.tables.scenarios import Scenario, scenarios_from_bytes
+from counterplan.runs.cohort import RunSettings, run_cohort
+from counterplan.runs.run import DECISIONS, PARQUET, RESULTS, Run, open_problem, open_run
+from counterplan.runs.store import sha256
+from counterplan.runs.task import REGRET, PartResult, TaskSpec, reason_of
+from counterplan.tables.scenarios import Scenario, scenario_parts, scenarios_from_bytes
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from counterplan.core.limits import ProgressCallback
+    from counterplan.domains.problems import ProblemChoice
+    from counterplan.tables.scenarios import ScenarioFile
 
 OPTIMAL, HEURISTIC = "optimal", "heuristic"
 # Starts whose optimum is kept: most scenarios begin alike.
 STARTS = 32
 # The columns that are there only where an explanation is asked for.
 EXPLAINED = ("k", "value", "improvement", "changes")
+# What is added up over scenarios.
+TOTALS = ("executed", "hindsight", "without_foresight", "open_loop", "planned", "expected_regret")
 
 
 @dataclass(frozen=True)
@@ -102,7 +115,6 @@ class ScenarioAnswer:
     decisions: Sequence[Mapping[str, Any]] = field(repr=False, metadata=BESIDE)
 
     def row(self) -> dict[str, Any]:
-        """One row of the table of results."""
         found = row_of(self)
         return {name: found[name] for name in found if self.k is not None or name not in EXPLAINED}
 
@@ -133,7 +145,6 @@ class RegretTask:
         self._benchmark = lru_cache(STARTS)(self._benchmark_from)
 
     def solve(self, part: bytes) -> PartResult:
-        """Results and decisions of a part."""
         return self._result([self.judge(one) for one in scenarios_from_bytes(part, self.columns)])
 
     def failed(self, part: bytes, reason: str) -> PartResult:
@@ -262,7 +273,6 @@ class RegretTask:
         return benchmark(self.problem, State(t, x, d), seed=self._seed)
 
     def results(self, found: Sequence[ScenarioAnswer]) -> pl.DataFrame:
-        """One row for each scenario."""
         import polars as pl
 
         rows, types = [one.row() for one in found], column_types(ScenarioAnswer)
@@ -290,3 +300,83 @@ class RegretTask:
 def scenario_seed(seed: int, name: str) -> int:
     """A seed of its own for every scenario, wherever and in whatever order it is judged."""
     return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8], "big")
+
+
+def regret_spec(
+    problem: ProblemChoice,
+    planner: str | None,
+    simulations: int,
+    clip: bool,
+    seed: int,
+    k: int | None = None,
+) -> TaskSpec:
+    """The task for a problem; `planner` None: no planner decides along; `k`: what at most so many
+    changed decisions would have brought is told, too."""
+    if planner:
+        PLANNERS[planner](simulations)  # a bad number is told of before anything is written
+    asked: dict[str, Any] = {"domain": problem.domain}
+    files = {}
+    for name, value in problem.options.items():
+        if isinstance(value, Path):
+            ending = PARQUET if value.suffix.lower() == PARQUET else ""
+            files[name + ending] = value.read_bytes()
+        elif value:
+            asked[name] = value
+    searched = {"planner": planner, "simulations": simulations, "clip": clip} if planner else {}
+    changed = {} if k is None else {"k": k}
+    return TaskSpec(REGRET, {"problem": asked, "seed": seed, **searched, **changed}, files)
+
+
+def run_scenarios(
+    table: ScenarioFile,
+    spec: TaskSpec,
+    folder: Path,
+    progress: ProgressCallback | None = None,
+    **places: Any,
+) -> Run:
+    """Judge all scenarios of a table and keep everything in a folder; `places`: the workers or the
+    cluster of `RunSettings`."""
+    about = spec.description
+    searched = {name: about.get(name) for name in ("planner", "simulations", "clip")}
+    changed = {"k": about["k"]} if "k" in about else {}
+    with Path(table.path).open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    settings = RunSettings(
+        arguments={**about["problem"], **searched, **changed},
+        hashes={"input": checksum, **{name: sha256(one) for name, one in spec.files.items()}},
+        seed=about["seed"],
+        **places,
+    )
+    parts = scenario_parts(table.scenarios(), table.columns, settings.part_size)
+    return open_run(run_cohort(spec, parts, folder, settings, progress).out)
+
+
+def summarised(results: pl.LazyFrame, most: int | None) -> dict[str, Any]:
+    """All scenarios together: how many there are, totals (over those that say what was done, if
+    there are any), and at most so many each of those that lost most, of equals the first in the
+    table, and of those that failed."""
+    import polars as pl
+
+    is_failed = pl.col("status") == FAILED
+    every = results.select("status", "sense", *TOTALS).collect()
+    judged = every.filter(~is_failed)
+    executed = judged.filter(pl.col("executed").is_not_null())
+    known = (executed if len(executed) else judged).select(TOTALS)
+    totals = {one.name: math.fsum(one.drop_nulls()) for one in known if one.count()}
+    loss = pl.coalesce("expected_regret", "regret_policy", pl.lit(0.0))
+    worst = results.filter(~is_failed).sort(loss, descending=True, maintain_order=True)
+    return {
+        "scenarios": len(every),
+        "executed": len(executed),
+        "failed": len(every) - len(judged),
+        "sense": every["sense"][-1],
+        "totals": totals,
+        "worst": worst.slice(0, most).collect().to_dicts(),
+        "failures": results.filter(is_failed).slice(0, most).collect().to_dicts(),
+    }
+
+
+def lost(row: dict[str, Any]) -> float:
+    """What a scenario lost: in expectation, or where that is not known against the policy."""
+    known = (row[name] for name in ("expected_regret", "regret_policy"))
+    return float(next((value for value in known if value is not None), 0.0))

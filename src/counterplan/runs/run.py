@@ -193,7 +193,6 @@ class Run(RunFolder):
         return scan_files([path]).filter(pl.col(self.id_column) == name)
 
     def episode(self, name: str) -> Recorded:
-        """An episode of the input by its id."""
         return self.episodes([name])[name]
 
     def episodes(self, names: Iterable[str]) -> dict[str, Recorded]:
@@ -206,7 +205,6 @@ class Run(RunFolder):
         return found
 
     def scenario(self, name: str) -> Scenario:
-        """A scenario as it was read."""
         from counterplan.tables.scenarios import scenarios_from_bytes
 
         (content,) = self._input_of([name])
@@ -225,7 +223,6 @@ class Run(RunFolder):
             yield found.getvalue()
 
     def file(self, name: str) -> bytes:
-        """A file of the task by its name."""
         known = self.manifest.task.files
         if name not in known:
             raise FileError(f"{self.folder}: is a run without a file {name!r}")
@@ -288,7 +285,6 @@ class Run(RunFolder):
 
     @property
     def model(self) -> TabularMDP | LearnedSCM:
-        """The model itself."""
         return self.explainer.model
 
     @cached_property
@@ -372,7 +368,6 @@ class Run(RunFolder):
 
     @cached_property
     def problem(self) -> ExogenousModel:
-        """What was planned."""
         if self.kind != REGRET:
             raise FileError(f"{self.folder}: is a run of {self.kind!r}, which has no scenarios")
         task = self.manifest.task

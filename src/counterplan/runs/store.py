@@ -120,7 +120,6 @@ class Manifest:
     notes: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     def to_bytes(self) -> bytes:
-        """As a JSON file."""
         document = {"format": FORMAT, "version": VERSION, **asdict(self)}
         # Only these are sorted: a schema's columns are in the order of the model's features.
         ordered = dict(sorted(document.items()))
@@ -245,7 +244,6 @@ class Receipt:
     summary: dict[str, int | float]
 
     def to_bytes(self) -> bytes:
-        """As a JSON file."""
         return f"{json.dumps(asdict(self), indent=1, sort_keys=True, allow_nan=False)}\n".encode()
 
 
@@ -335,11 +333,9 @@ class RunFolder:
         return self.folder / name / part_name(index)
 
     def file_path(self, name: str) -> Path:
-        """A file of the task."""
         return self.folder / FILES / name
 
     def receipt(self, index: int) -> Path:
-        """What says that a part is done."""
         return self.folder / DONE / f"{index:05d}.json"
 
     def survey(self) -> Survey:
@@ -460,11 +456,9 @@ class Store(RunFolder):
         return found
 
     def read_part(self, index: int) -> bytes:
-        """A part of the input."""
         return self.read_input(index, self._sums[index])
 
     def write_part(self, index: int, result: PartResult) -> None:
-        """Keep what came out of a part."""
         checksums = {}
         for name, content in result.tables.items():
             if not TABLE_NAME.fullmatch(name) or name in (INPUTS, DONE, FILES):
@@ -477,7 +471,6 @@ class Store(RunFolder):
         self._write(self.receipt(index), Receipt(checksums, summary).to_bytes())
 
     def complete(self) -> None:
-        """Note that every part is done."""
         if not self.manifest.complete:
             self._note(complete=True)
 
@@ -569,7 +562,6 @@ def open_store(out: Path, asked: Manifest, files: Mapping[str, bytes]) -> Iterat
 
 
 def _make(out: Path) -> bool:
-    """Whether the folder is new."""
     try:
         out.mkdir()
         _sync_folder(out.parent)

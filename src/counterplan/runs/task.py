@@ -242,7 +242,6 @@ class Worker:
         self._process.kill()
 
     def close(self) -> None:
-        """End the process and forget it."""
         self.kill()
         for stream in (self._process.stdin, self._process.stdout):
             # What was still to be sent is of no use any more.

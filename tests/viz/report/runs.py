@@ -13,8 +13,8 @@ import counterplan as cp
 from counterplan.core.episode import Episode
 from counterplan.domains.problems import ProblemChoice
 from counterplan.runs.question import Question
+from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import Run, open_run
-from counterplan.runs.scenario import regret_spec
 from counterplan.runs.store import Manifest, open_store, task_record
 from counterplan.runs.task import TaskSpec, open_task
 from counterplan.scm.support import collect_seen

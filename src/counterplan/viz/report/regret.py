@@ -11,8 +11,8 @@ import numpy as np
 from counterplan.errors import InputError
 from counterplan.planning.description import about, action_in_words, axes_of, state_in_words
 from counterplan.runs.answer import changes_in_words
+from counterplan.runs.regret import TOTALS, lost
 from counterplan.runs.run import DECISIONS, Run
-from counterplan.runs.scenario import TOTALS, lost
 from counterplan.viz import style
 from counterplan.viz.path import journeys, numbers_of, path_figure
 from counterplan.viz.quantity import Quantity
