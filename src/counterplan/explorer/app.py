@@ -60,6 +60,13 @@ log = logging.getLogger(__name__)
 Budget = Annotated[int | None, Query(ge=0, le=LARGEST)]
 Asked = models.SolveQuestion | models.RestsQuestion | models.AdviseQuestion
 Question = Annotated[Asked, Body(discriminator="kind")]
+# What is said of every run, and what there is to say where it is of another kind.
+ABOUT: dict[str, Any] = {
+    "kind": "", "title": "", "noun": "", "unit": "", "discrete": False, "complete": False,
+    "parts": 0, "done": 0, "budgets": [], "outcomes": [], "quantity": "", "as_done": "Observed",
+    "solver": "", "rule": "", "features": [], "doses": [], "actions": [], "names": [], "notes": [],
+    "barred": [], "dial": "", "usual": None, "sense": "", "planner": None, "players": [],
+}  # fmt: skip
 # What the answer to each kind of question is called.
 ANSWERED = {"solve": "solved", "rests": "rests", "advise": "advice"}
 
@@ -142,7 +149,7 @@ class Service:
             "limits": {"seconds": self.settings.seconds, "jobs": self.settings.per_client},
             "version": counterplan.__version__,
         }
-        return Answer(self.items.about() | about)
+        return Answer(ABOUT | self.items.about() | about)
 
     def overview(self, k: Budget = None) -> Answer:
         """All items together, for one k.

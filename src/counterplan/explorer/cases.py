@@ -13,7 +13,7 @@ A stored answer and one that was just found are shown by the same fields: those 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -50,12 +50,6 @@ if TYPE_CHECKING:
 EPISODES = 64
 # A column with more names than this is told by those that occur.
 MOST_NAMES = 100
-# Columns of the results in every answer, and those beside them in a line of the list, in an answer
-# with its course, and of how far the data carries.
-CLAIM = ("factual", "value", "improvement", "harm", "guaranteed", "gap", "status", "reason")
-LINE = ("steps", "new_actions", "supported")
-COURSE = ("k", "bound", "risk", "doubt", "method", "nodes")
-SUPPORT = ("supported", "distance_max", "distance_mean", "new_actions")
 CHANGE = ("t", "observed", "alternative", "text", "probability", "taken")
 
 Row = Mapping[str, Any]
@@ -135,13 +129,16 @@ class Cases(Items):
         page = self.listed(query)
         lines = [
             {
+                **_told(row),
                 "id": row[ID],
-                **_told(row, LINE),
-                "far": row["far_from_data"],
+                "steps": row["steps"],
                 "changes": changes_in_words(row),
+                "new_actions": row["new_actions"],
+                "far": row["far_from_data"],
+                "supported": row["supported"],
                 "outcomes": self._outcomes(row),
             }
-            for row in page["lines"]
+            for row in page.pop("lines")
         ]
         return page | {"k": self._budget(query.k), "lines": lines}
 
@@ -290,7 +287,8 @@ class Cases(Items):
             tipping = getattr(curves, f"tipping_{name}")
             at, mean = getattr(curves, name).round(9) + 0.0, values.mean(axis=0)
             both[name] = {"at": at, "mean": mean, "low": low, "high": high, "tipping": tipping}
-        return {"words": f"No data can tell: {curves}", **both}
+        words = f"No data can tell: {curves}"
+        return {"words": words, **both, "ranges": [], "by_doubt": []}
 
     def _rests_on_model(
         self, episode: Episode, question: Question, progress: ProgressCallback
@@ -304,7 +302,8 @@ class Cases(Items):
         words = f"Depending on the causal model, it is worth {Quantity().write_range(*ranges[0])}."
         others = plans_by_doubt(explainer, episode, question, progress=progress)
         rows = [[doubt, *both] for doubt, both in others.items()]
-        return {"words": words, "ranges": ranges, "by_doubt": rows}
+        both = {"rho": None, "gamma": None}
+        return {"words": words, **both, "ranges": ranges, "by_doubt": rows}
 
     def _check(
         self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
@@ -357,13 +356,15 @@ class Cases(Items):
             left_over = self._explainer.left_over(recorded)
             return {
                 "states": self._features(episode.states),
+                "band": None,
                 "actions": taken,
                 "rewards": self._explainer.rewards(episode, episode.states, actions) + left_over,
                 "changed": [0.0] * len(episode),
             }
         except (CounterplanError, IndexError):
             nothing = np.zeros((0, len(self._labels.features)))
-            return {"states": nothing, "actions": [], "rewards": [], "changed": []}
+            course: dict[str, Any] = {"states": nothing, "band": None, "actions": []}
+            return {**course, "rewards": [], "changed": []}
 
     def _course(
         self, episode: Episode, changes: Iterable[Mapping[str, Any]], steps: Mapping[str, Any]
@@ -382,10 +383,10 @@ class Cases(Items):
                 actions[change["t"]] = int(change["alternative"])
         return {
             "states": features,
+            "band": None,
             "actions": actions,
             "rewards": steps[f"{OTHER}reward"],
             "changed": steps["change_probability"],
-            "band": None,
         }
 
     def _features(self, states: Any) -> Any:
@@ -425,15 +426,18 @@ def _picked(row: Row, names: Iterable[str]) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-def _told(row: Row, more: Sequence[str]) -> dict[str, Any]:
-    """What a row of results claims and how sure that is, and more of its columns."""
-    found = _picked(row, (*CLAIM, *more)) | {"relative": row["relative_improvement"]}
-    if row["status"] == FAILED:
-        return found | {"low": None, "high": None, "claim": "", "holds": ""}
-    claim = claim_of(row)
-    holds = claim.sentence(Quantity(), row["factual"])
-    sure = {"low": claim.low, "high": claim.high, "claim": claim.verdict, "holds": holds}
-    return found | sure
+def _told(row: Row) -> dict[str, Any]:
+    """What a row of results claims, how sure that is, and how it was found."""
+    claim = None if row["status"] == FAILED else claim_of(row)
+    return {
+        **_picked(row, ("factual", "value", "improvement")),
+        "relative": row["relative_improvement"],
+        "low": None if claim is None else claim.low,
+        "high": None if claim is None else claim.high,
+        **_picked(row, ("harm", "guaranteed")),
+        "claim": "" if claim is None else claim.verdict,
+        **_picked(row, ("gap", "status", "reason")),
+    }
 
 
 def _edits(row: Row) -> dict[int, int]:
@@ -445,12 +449,22 @@ def _answer(row: Row, course: Mapping[str, Any] | None) -> dict[str, Any]:
     """A row of results with its course."""
     exits = [one["text"] for one in row["outside_range"] or ()]
     ends = [f"At the end: {one['text']}" for one in row["predicted"] or ()]
-    support = {"far": row["far_from_data"], "unseen": row["unseen_probability"]}
+    failed = row["status"] == FAILED
     return {
-        **_told(row, COURSE),
-        "advice": "" if row["status"] == FAILED else Status(row["status"]).advice,
+        **_told(row),
+        **_picked(row, ("k", "bound")),
+        "holds": "" if failed else claim_of(row).sentence(Quantity(), row["factual"]),
+        **_picked(row, ("risk", "doubt")),
+        "advice": "" if failed else Status(row["status"]).advice,
+        **_picked(row, ("method", "nodes")),
         "changes": [_picked(change, CHANGE) for change in row["changes"] or ()],
-        "support": _picked(row, SUPPORT) | support,
+        "support": {
+            "supported": row["supported"],
+            "far": row["far_from_data"],
+            **_picked(row, ("distance_max", "distance_mean")),
+            "unseen": row["unseen_probability"],
+            "new_actions": row["new_actions"],
+        },
         "course": course,
         "notes": exits + ends,
     }

@@ -154,12 +154,12 @@ class Items:
         few = [one if len(one) <= MOST_VALUES else [] for one in choices]
         return {
             "k": k,
-            "supported": None,
-            "established": None,
+            "total": found["total"],
             "statuses": dict(statuses.iter_rows()),
+            **{name: found.get(name) for name in ("supported", "established")},
+            **{name: found[name] for name in ("mean", "median", "largest")},
             "bars": _bars(frame, found),
             "outcomes": dict(zip(outcomes, few, strict=True)),
-            **found,
         }
 
 

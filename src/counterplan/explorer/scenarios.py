@@ -133,11 +133,17 @@ class Scenarios(Items):
         found = plan(problem, state, planner, seed=seed)
         bounds = value_bounds(problem, BOUND_SAMPLES, seed, state=state)
         record = plan_record(problem, state, found, bounds)
+        between, known = ("lower", "lower_se", "upper", "upper_se"), ("words", "value", "se")
         return {
-            **record,
-            **record["bounds"],
             "t": question.t,
+            "words": record["words"],
             "state": record["state"]["words"],
+            **{name: record[name] for name in ("action", "value", "se")},
+            **{name: record["bounds"][name] for name in between},
+            "exact": record["exact"],
+            "choices": [
+                {name: one[name] for name in (*known, "simulations")} for one in record["choices"]
+            ],
             "planner": planner.name,
             "simulations": question.simulations,
         }
