@@ -148,7 +148,18 @@ def by_program(
         if first.effect > 0 and first.spill and (rewards > 0.0).any():
             advice = f"nor does any other: {NO_METHOD}"
         raise NotApplicableError(f"method '{chosen}' does not apply: {refused[chosen]}; {advice}")
-    values, actions = solve_by(chosen, stated.program, rewards, state)
+    if chosen == "lp":
+        values, actions, _ = allocate_transport(rewards, stated.program, state.t, state.resource)
+    elif chosen == "advantage":
+        quotas = stated.program.step_bounds[state.t :, 0]
+        first, second = np.moveaxis(rewards, 2, 0)
+        stocks = (float(state.resource[0]), float(state.resource[1]))
+        values, actions = allocate_advantage(first, second, quotas, stocks)
+    else:
+        starts = np.full(len(rewards), nested_start(stated.program, state))
+        steps = nested_steps(stated.program, state)
+        values, spent = allocate_nested(rewards[:, :, 0], steps, starts)
+        actions = spent[:, :, np.newaxis]
     return Allocation(sign * values, actions, f"{chosen}: {REASONS[chosen]}")
 
 
@@ -221,18 +232,3 @@ def _refuses_advantage(program: ResourceProgram, state: State) -> str | None:
         s = int(np.argmax(low != high))
         return f"step t={state.t + s} may spend {low[s]:g} to {high[s]:g}, not a fixed quota"
     return None
-
-
-def solve_by(
-    method: str, program: ResourceProgram, rewards: FloatArray, state: State
-) -> tuple[FloatArray, FloatArray]:
-    """Values (n,) and actions (n, steps, A) by a method that applies."""
-    bounds = program.step_bounds[state.t :]
-    if method == "lp":
-        return allocate_transport(rewards, program, state.t, state.resource)[:2]
-    if method == "advantage":
-        stocks = (float(state.resource[0]), float(state.resource[1]))
-        return allocate_advantage(rewards[:, :, 0], rewards[:, :, 1], bounds[:, 0], stocks)
-    starts = np.full(len(rewards), nested_start(program, state))
-    values, actions = allocate_nested(rewards[:, :, 0], nested_steps(program, state), starts)
-    return values, actions[:, :, None]
