@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from counterplan.core.validation import IntArray
 from counterplan.errors import FileError
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"PAR1"
 ARROW = (".arrow", ".feather")
+LARGEST_FIELD = 2**20
 # Entries that are read at a time.
 ENTRIES = 500_000
 # More than ten million episodes of a hundred steps.
@@ -66,8 +70,8 @@ class Stored:
     kinds: Mapping[str, Any]
     files: tuple[tuple[Path, int, int], ...]
 
-    def slices(self, wanted: Sequence[str]) -> Iterator[tuple[int, pl.DataFrame]]:
-        """The wanted columns as texts, some rows at a time, each with the number of its first."""
+    def slices(self, wanted: Sequence[str]) -> Iterator[tuple[pl.DataFrame, IntArray]]:
+        """The wanted columns as texts, some rows at a time, and their numbers."""
         import polars as pl
 
         # Slices hold less in memory than the batches of polars' own streaming.
@@ -78,7 +82,14 @@ class Stored:
                     part = _scan(path).select(wanted).slice(start, size).collect()
                     # Dates that are none end in a panic only here.
                     part = part.select(pl.all().cast(pl.String))
-                yield before + start, part
+                for column in part.iter_columns():
+                    largest = column.str.len_bytes().max()
+                    if isinstance(largest, int) and largest > LARGEST_FIELD:
+                        raise FileError(
+                            f"{path}, column {column.name!r}: has a field of {largest:,} bytes, "
+                            f"more than {LARGEST_FIELD:,}; remove or shorten it"
+                        )
+                yield part, before + start + 1 + np.arange(part.height)
 
     def place(self, row: int) -> str:
         """A row, which counts from 1, in words."""

@@ -38,7 +38,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -47,13 +47,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from counterplan.core.files import check_readable, suffix_of
+from counterplan.core.parquet import LARGEST_FIELD, open_parquet
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from counterplan.core.parquet import Stored
 
     Base = Path
 else:
@@ -66,7 +65,6 @@ FORMATS = (*TEXTS, ".parquet", ".arrow", ".feather", ".xlsx", ".sqlite", ".db", 
 MOST_COLUMNS = 10_000
 # Entries of a table that is read whole: as texts these take some gigabytes.
 MOST_ENTRIES = 200_000_000
-LARGEST_FIELD = 2**20
 # What programs write for nothing, in capitals.
 GAPS = ("", "NA", "N/A", "#N/A", "<NA>", "NAN", "NAT", "NULL")
 # What is beyond is a slip of the pen, and would overflow.
@@ -540,8 +538,6 @@ def open_table_file(source: Any, what: str = WHAT, formats: tuple[str, ...] = FO
 
 
 def _opened(path: Path, suffix: str) -> TableFile:
-    from counterplan.core.parquet import open_parquet
-
     given = path if isinstance(path, TablePath) else TablePath(path)
     wrong = {"query"} if suffix not in DATABASES else {"sep", "decimal", "encoding"}
     wrong |= set() if suffix in TEXTS or suffix in DATABASES else {"sep", "encoding"}
@@ -560,7 +556,11 @@ def _opened(path: Path, suffix: str) -> TableFile:
         return replace(made, place=lambda row: f"row {row + 2}", decimal=given.decimal)
     if suffix in (".folder", ".parquet", ".arrow", ".feather"):
         stored = open_parquet(path)
-        pieces = partial(_stored_pieces, path, stored)
+
+        def pieces(wanted: Sequence[str], mistakes: Mistakes) -> Iterator[Piece]:
+            _check_kinds(path, stored.kinds, wanted)
+            return stored.slices(wanted)
+
         is_text = any(str(kind) == "String" for kind in stored.kinds.values())
         return TableFile(
             path, list(stored.kinds), pieces, stored.place, {}, given.decimal, lambda: is_text
@@ -600,21 +600,6 @@ def frame_file(path: str | Path, frame: pl.DataFrame) -> TableFile:
             yield part, np.arange(start, start + part.height)
 
     return TableFile(path, header, pieces)
-
-
-def _stored_pieces(
-    path: str | Path, stored: Stored, wanted: Sequence[str], mistakes: Mistakes
-) -> Iterator[Piece]:
-    _check_kinds(path, stored.kinds, wanted)
-    for start, texts in stored.slices(wanted):
-        for column in texts.iter_columns():
-            largest = column.str.len_bytes().max()
-            if isinstance(largest, int) and largest > LARGEST_FIELD:
-                raise FileError(
-                    f"{path}, column {column.name!r}: has a field of {largest:,} bytes, more than "
-                    f"{LARGEST_FIELD:,}; remove or shorten it"
-                )
-        yield texts, np.arange(start + 1, start + 1 + texts.height)
 
 
 def _check_kinds(path: str | Path, kinds: Mapping[str, Any], wanted: Sequence[str]) -> None:
