@@ -23,23 +23,18 @@ P = np.array(
 R = np.array([[1.0, 2.0], [3.0, -np.inf], [0.5, 0.25]])
 
 
-def test_rows_and_probabilities_are_what_was_given() -> None:
+def test_rows_are_what_was_given_and_equal_ones_are_stored_once() -> None:
     mdp = TabularMDP(P, R)
     assert (mdp.n_states, mdp.n_actions) == (3, 2)
-    for s in range(3):
-        for a in range(2):
-            assert np.array_equal(mdp.row(s, a), P[s, a])
-            for after in range(3):
-                assert mdp.probability(s, a, after) == P[s, a, after]
-
-
-def test_equal_rows_are_stored_once() -> None:
-    mdp = TabularMDP(P, R)
+    for s, a in np.ndindex(3, 2):
+        assert np.array_equal(mdp.row(s, a), P[s, a])
+        assert [mdp.probability(s, a, after) for after in range(3)] == P[s, a].tolist()
     assert len(mdp.rows) == 3
     assert mdp.row_of[0, 0] == mdp.row_of[1, 1]
     assert mdp.row_of[0, 1] == mdp.row_of[2, 0] == mdp.row_of[2, 1]
     assert len(mdp.rows.probabilities) == 2 + 1 + 3
     assert (mdp.rows.probabilities > 0.0).all()
+    assert TabularMDP([[[1.0]]], [[2.0]]).row(0, 0).tolist() == [1.0]
 
 
 def test_a_list_of_sparse_matrices_gives_the_same_model() -> None:
@@ -52,13 +47,6 @@ def test_a_list_of_sparse_matrices_gives_the_same_model() -> None:
     assert np.array_equal(sparse.rows.indptr, dense.rows.indptr)
     assert np.array_equal(sparse.rows.indices, dense.rows.indices)
     assert np.array_equal(sparse.rows.probabilities, dense.rows.probabilities)
-
-
-def test_the_callers_sparse_matrices_stay_as_they_are() -> None:
-    given = csr_array(([0.5, 0.5, 0.0, 1.0], ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, 2))
-    stored = given.nnz
-    TabularMDP([given], np.zeros((2, 1)))
-    assert given.nnz == stored
 
 
 def test_single_precision_rows_are_normalised() -> None:
@@ -100,18 +88,17 @@ def test_initial_distribution_is_normalised() -> None:
     assert mdp.initial.sum() == pytest.approx(1.0, abs=1e-15)
 
 
-def test_one_state_and_one_action_are_a_model() -> None:
-    mdp = TabularMDP([[[1.0]]], [[2.0]])
-    assert mdp.row(0, 0).tolist() == [1.0]
-
-
-def test_does_not_keep_the_callers_arrays() -> None:
+def test_does_not_keep_or_change_the_callers_arrays() -> None:
     rewards, admissible = R.copy(), np.ones((3, 2), dtype=bool)
     mdp = TabularMDP(P, rewards, admissible=admissible)
     rewards[0, 0], admissible[0, 0] = 99.0, False
     assert mdp.rewards[0, 0] == 1.0
     assert mdp.admissible is not None
     assert mdp.admissible[0, 0]
+    given = csr_array(([0.5, 0.5, 0.0, 1.0], ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, 2))
+    stored = given.nnz
+    TabularMDP([given], np.zeros((2, 1)))
+    assert given.nnz == stored
 
 
 def test_episodes_are_checked_step_by_step() -> None:
@@ -137,97 +124,69 @@ def changed(place: tuple[int, ...], value: float) -> np.ndarray:
     return result
 
 
-def refusal(transitions: Any = GOOD, rewards: Any = REWARDS, **options: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        TabularMDP(transitions, rewards, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+def emptied(*place: Any) -> np.ndarray:
+    result = GOOD.copy()
+    result[place] = 0.0
+    return result
 
 
-def test_a_row_that_does_not_sum_to_one_is_named_with_its_sum() -> None:
-    assert refusal(changed((2, 1, 0), 0.5)) == (
-        "transitions of state 2, action 1 sum to 1.16666667, not 1: normalise the rows"
-    )
-
-
-def test_sums_may_miss_one_by_single_precision_and_no_more() -> None:
-    TabularMDP(changed((2, 1, 0), 1.0 / 3.0 + 5e-7), REWARDS)
-    assert refusal(changed((2, 1, 0), 1.0 / 3.0 + 2e-6)) == (
-        "transitions of state 2, action 1 sum to 1.000002, not 1: normalise the rows"
-    )
-
-
-def test_further_wrong_rows_are_counted() -> None:
-    wrong = GOOD.copy()
-    wrong[1:, 0, 0] = 0.0
-    assert refusal(wrong) == (
-        "transitions of state 1, action 0 sum to 0.666666667, not 1 (and 1 more states of this "
-        "action): normalise the rows"
-    )
-
-
-def test_an_empty_row_sums_to_zero() -> None:
-    empty = GOOD.copy()
-    empty[0, 1] = 0.0
-    assert refusal(empty).startswith("transitions of state 0, action 1 sum to 0, not 1")
+NOT_SQUARE = [(3, 2, 4), (3, 3), (3,), (0, 2, 0), (2, 0, 2)]
+NO_ARRAY = ["text", [["a"]], None, object(), csr_array(np.eye(2)), [[1], 2]]
+NO_CHANCE = [(-0.1, "-0.1"), (np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")]
+LARGER = changed((2, 1, 0), 0.5)
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(-0.1, "-0.1"), (np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")]
-)
-def test_an_entry_that_is_no_probability_is_named(value: float, shown: str) -> None:
-    expected = (
-        f"transitions: P(state 2 | state 1, action 0) is {shown}: probabilities must be finite "
-        "and not negative"
-    )
-    assert refusal(changed((1, 0, 2), value)) == expected
-    assert refusal([csr_array(changed((1, 0, 2), value)[:, a]) for a in range(2)]) == expected
-
-
-@pytest.mark.parametrize("shape", [(3, 2, 4), (3, 3), (3,), (0, 2, 0), (2, 0, 2)])
-def test_shapes_that_are_not_states_actions_states(shape: tuple[int, ...]) -> None:
-    assert refusal(np.zeros(shape)) == f"transitions have shape {shape}, expected (S, A, S)"
-
-
-def test_sparse_matrices_of_different_shapes() -> None:
-    assert refusal([eye_array(3), eye_array(2)]) == (
-        "transitions of action 1: expected an (3, 3) matrix, got (2, 2)"
-    )
-    assert refusal([csr_array((3, 2)), eye_array(3)]).startswith(
-        "transitions of action 0: expected an (3, 3) matrix, got (3, 2)"
-    )
-
-
-@pytest.mark.parametrize("given", ["text", [["a"]], None, object(), csr_array(np.eye(2)), [[1], 2]])
-def test_what_is_no_array_at_all(given: Any) -> None:
-    assert refusal(given).startswith("transitions ")
-
-
-def test_dense_and_sparse_matrices_do_not_mix() -> None:
-    assert refusal([np.eye(3).tolist(), eye_array(3)]) == (
-        "transitions of action 0 are a list, others are sparse: give one scipy.sparse (S, S) "
-        "matrix for each action"
-    )
-
-
-@pytest.mark.parametrize(
-    ("rewards", "message"),
+    ("given", "message"),
     [
-        (np.zeros((2, 3)), "rewards have shape (2, 3), but the transitions ask for (3, 2)"),
-        (np.zeros(3), "rewards have shape (3,), but the transitions ask for (3, 2)"),
-        ([["a", "b"]] * 3, "rewards must be an array of numbers"),
-        ([[0, 0], [0, np.nan], [0, 0]], "reward of state 1, action 1 is nan: rewards are numbers"),
-        ([[0, 0], [0, 0], [np.inf, 0]], "reward of state 2, action 0 is inf: rewards are numbers"),
+        # Sums may miss one by single precision and no more.
+        (LARGER, "transitions of state 2, action 1 sum to 1.16666667, not 1: normalise the rows"),
+        (changed((2, 1, 0), 1.0 / 3.0 + 2e-6),
+         "transitions of state 2, action 1 sum to 1.000002, not 1: normalise the rows"),
+        (emptied(slice(1, 3), 0, 0),
+         "transitions of state 1, action 0 sum to 0.666666667, not 1 (and 1 more states of this "
+         "action): normalise the rows"),
+        (emptied(0, 1), "transitions of state 0, action 1 sum to 0, not 1"),
+        *((matrices, f"transitions: P(state 2 | state 1, action 0) is {shown}: probabilities must "
+           "be finite and not negative")
+          for value, shown in NO_CHANCE
+          for matrices in (changed((1, 0, 2), value),
+                           [csr_array(changed((1, 0, 2), value)[:, a]) for a in range(2)])),
+        *((np.zeros(shape), f"transitions have shape {shape}, expected (S, A, S)")
+          for shape in NOT_SQUARE),
+        *((one, "transitions ") for one in NO_ARRAY),
+        ([eye_array(3), eye_array(2)],
+         "transitions of action 1: expected an (3, 3) matrix, got (2, 2)"),
+        ([csr_array((3, 2)), eye_array(3)],
+         "transitions of action 0: expected an (3, 3) matrix, got (3, 2)"),
+        ([np.eye(3).tolist(), eye_array(3)],
+         "transitions of action 0 are a list, others are sparse: give one scipy.sparse (S, S) "
+         "matrix for each action"),
     ],
-)
-def test_rewards(rewards: Any, message: str) -> None:
-    assert refusal(rewards=rewards).startswith(message)
+)  # fmt: skip
+def test_transitions_that_cannot_be_right(given: Any, message: str) -> None:
+    assert refusal(transitions=given).startswith(message)
+
+
+def refusal(**parts: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        TabularMDP(**{"transitions": GOOD, "rewards": REWARDS, **parts})
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_sums_may_miss_one_by_single_precision() -> None:
+    TabularMDP(changed((2, 1, 0), 1.0 / 3.0 + 5e-7), REWARDS)
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "message"),
+    ("part", "value", "message"),
     [
+        ("rewards", np.zeros((2, 3)), "rewards have shape (2, 3), but the transitions ask for (3,"),
+        ("rewards", np.zeros(3), "rewards have shape (3,), but the transitions ask for (3, 2)"),
+        ("rewards", [["a", "b"]] * 3, "rewards must be an array of numbers"),
+        ("rewards", [[0, 0], [0, np.nan], [0, 0]], "reward of state 1, action 1 is nan: rewards "),
+        ("rewards", [[0, 0], [0, 0], [np.inf, 0]], "reward of state 2, action 0 is inf: rewards "),
         ("admissible", np.ones((2, 3), dtype=bool), "admissible must be booleans of shape (3, 2),"),
         ("admissible", np.ones((3, 2)), "admissible must be booleans of shape (3, 2), got float64"),
         ("initial", [0.5, 0.5], "initial has shape (2,), but the transitions ask for (3,)"),
@@ -244,8 +203,8 @@ def test_rewards(rewards: Any, message: str) -> None:
         ("action_labels", ["a", "b", "c"], "3 action labels given for 2 actions"),
     ],
 )
-def test_optional_parts(option: str, value: Any, message: str) -> None:
-    assert refusal(**{option: value}).startswith(message)
+def test_other_parts_that_cannot_be_right(part: str, value: Any, message: str) -> None:
+    assert refusal(**{part: value}).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -124,22 +124,20 @@ class TabularMDP:
         def given(check: Callable[..., Any], values: Any, *rest: Any) -> Any:
             return None if values is None else check(values, *rest)
 
-        fields = {
-            "rows": rows,
-            "row_of": row_of,
-            "rewards": _checked_rewards(rewards, "rewards", (S, A)),
-            "admissible": given(_checked_array, admissible, "admissible", np.bool_, (S, A)),
-            "initial": given(_checked_distribution, initial, S),
-            "final_rewards": given(_final_rewards, final_rewards, (S, A)),
-            "state_labels": given(_checked_labels, state_labels, S, "state"),
-            "action_labels": given(_checked_labels, action_labels, A, "action"),
-            "visits": None,
-            "counts": None,
-            "mass": None,
-            "about": {},
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        self.__dict__.update(
+            rows=rows,
+            row_of=row_of,
+            rewards=_checked_rewards(rewards, "rewards", (S, A)),
+            admissible=given(_checked_array, admissible, "admissible", np.bool_, (S, A)),
+            initial=given(_checked_distribution, initial, S),
+            final_rewards=given(_final_rewards, final_rewards, (S, A)),
+            state_labels=given(_checked_labels, state_labels, S, "state"),
+            action_labels=given(_checked_labels, action_labels, A, "action"),
+            visits=None,
+            counts=None,
+            mass=None,
+            about={},
+        )
 
     @classmethod
     def from_rows(cls, rows: Rows, row_of: ArrayLike, rewards: ArrayLike, **parts: Any) -> Self:
@@ -155,8 +153,8 @@ class TabularMDP:
         mass: ArrayLike | None = None,
     ) -> Self:
         """The same model, knowing of the data that it was estimated from."""
-        other, S, A = copy(self), self.n_states, self.n_actions
-        known: dict[str, Any] = {}
+        S, A = self.row_of.shape
+        known: dict[str, Any] = {"about": dict(self.about if about is None else about)}
         if visits is not None:
             known["visits"] = _checked_array(visits, "visits", np.int64, (S, A))
         if counts is not None:
@@ -170,34 +168,28 @@ class TabularMDP:
             known["mass"] = array = _shaped(mass, "mass", (S, A))
             if not (np.isfinite(array) & (array > 0.0)).all():
                 raise InputError("mass must be positive numbers: prior pseudo-counts and counts")
-        known["about"] = dict(self.about if about is None else about)
-        for name, value in known.items():
-            object.__setattr__(other, name, value)
+        return self._with(**known)
+
+    def _with(self, **parts: Any) -> Self:
+        """The same model with other parts, which are taken as they are."""
+        other = copy(self)
+        other.__dict__.pop("_last_rewards", None)
+        other.__dict__.update(parts)
         return other
 
     def with_rows(self, rows: Rows, row_of: NDArray[np.int32]) -> Self:
         """The same model with other rows, which are taken as they are."""
-        other = copy(self)
-        object.__setattr__(other, "rows", rows)
-        object.__setattr__(other, "row_of", row_of)
-        return other
+        return self._with(rows=rows, row_of=row_of)
 
     def without_data(self) -> Self:
         """The same model with nothing of its data, such as to be passed on."""
-        other = copy(self)
-        for name in ("visits", "counts", "mass"):
-            object.__setattr__(other, name, None)
-        return other
+        return self._with(visits=None, counts=None, mass=None)
 
     def with_rewards(self, rewards: ArrayLike, final_rewards: ArrayLike | None) -> Self:
         """The same process with other rewards."""
-        other = copy(self)
-        other.__dict__.pop("_last_rewards", None)
-        final = None if final_rewards is None else _final_rewards(final_rewards, self.row_of.shape)
-        checked = _checked_rewards(rewards, "rewards", self.row_of.shape)
-        object.__setattr__(other, "rewards", checked)
-        object.__setattr__(other, "final_rewards", final)
-        return other
+        shape = self.row_of.shape
+        final = None if final_rewards is None else _final_rewards(final_rewards, shape)
+        return self._with(rewards=_checked_rewards(rewards, "rewards", shape), final_rewards=final)
 
     @property
     def n_states(self) -> int:
