@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -427,7 +428,9 @@ def _established(record: Mapping[str, Any]) -> str:
         return ""
     says = "yes" if record["established"] else "no"
     if record.get("guaranteed") is not None:
-        return f"{says}, at least {_number(record['guaranteed'])}"
+        gain = float(record["guaranteed"]) - float(record["factual"])
+        more = "" if math.isnan(gain) else f", {'+' if gain > 0.0 else ''}{_number(gain)} or more"
+        return f"{says}{more}"
     worse = f" ({record['harm']:.0%} worse)" if record["harm"] >= 0.005 else ""
     return f"{says}, {_interval('improvement', record)}{worse}"
 
