@@ -218,11 +218,11 @@ def rows(
             yield row(name, size, found)
 
 
-def unknowable(process: str, fresh: int) -> str:
+def unknowable(process: str, size: int, fresh: int) -> str:
     """How often what no data can tell is inside: the range over rho in [-1, 1] (`flipped`), or at
     gamma as strong as the hidden cause (`hidden`)."""
-    model, asked = simulated(process, 960, 0, fresh)
-    held = []
+    model, asked = simulated(process, size, 0, fresh)
+    held, sure, widths = [], [], []
     for one in asked:
         given: dict[str, Any] = {"actions": one.actions, "reward": one.reward}
         chosen = shortlisted(Problem(model, one.episode, K, one.constraints, **given))
@@ -230,8 +230,16 @@ def unknowable(process: str, fresh: int) -> str:
         found: Any = cp.replay(model, one.episode, changes, **given)
         said = cp.sensitivity(model, one.episode, found, draws=DRAWS)
         ends = said.interval if process == "flipped" else said.interval_at(STRENGTH)
-        held.append(ends.low <= one.true(found.actions) <= ends.high)
-    return f"{process}: the range holds the truth for {100 * np.mean(held):.0f} % of {len(held)}"
+        true = one.true(found.actions)
+        held.append(ends.low <= true <= ends.high)
+        sure.append(found.interval.low <= true <= found.interval.high)
+        widths.append((ends.high - ends.low, found.interval.high - found.interval.low))
+    wide, narrow = np.mean(widths, axis=0)
+    return (
+        f"{process}, {size:,} patients: the range holds the truth for {100 * np.mean(held):.0f} % "
+        f"of {len(held)} (mean width {wide:.2f}); the 90 % interval for "
+        f"{100 * np.mean(sure):.0f} % ({narrow:.2f})"
+    )
 
 
 def main() -> int:
@@ -248,7 +256,8 @@ def main() -> int:
     if unknown := set(given.process) - set(known):
         parser.error(f"no process {unknown.pop()!r}")
     if given.unknowable:
-        print(unknowable(given.unknowable, given.fresh))
+        for size in given.sizes or [960]:
+            print(unknowable(given.unknowable, size, given.fresh), flush=True)
         return 0
     lines = list(HEADING)
     for line in rows(given.process, given.sizes, given.cohorts, given.fresh, given.exact):

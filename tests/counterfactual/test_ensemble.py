@@ -199,9 +199,12 @@ def test_mistakes() -> None:
 
 
 def smooth_question(seed: int, horizon: int = 6, k: int = 2) -> Problem:
-    """About a model with five members, and a linear reward."""
+    """About a model with five members, and a linear reward; half of them within limits."""
     rng = np.random.default_rng(seed)
     model = smooth_model(rng)
+    if seed // 2 % 2:
+        ends = np.random.default_rng(seed).normal(size=(len(model.noise_cholesky), 2))
+        model = replace(model, limits=np.sort(np.add(ends, (-0.5, 0.5))))
     draws = model._weights + 0.1 * rng.normal(size=(5, *model._weights.shape))
     asked = random_sequence_problem(
         replace(model, draws=draws), rng, horizon=horizon, n_actions=4, k=k

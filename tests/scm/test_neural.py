@@ -173,7 +173,9 @@ def model(scaled: bool = True) -> NeuralSCM:
     scaling = Scaling(rng.normal(size=3), rng.uniform(1, 2, 3), rng.normal(size=2), np.ones(2))
     about = {"features": FEATURES, "actions": ["dose", "flow"], "training": {"nll": [0.1, 1 / 3]}}
     seen = Seen(*(rng.normal(size=(4, n)).astype(np.float32) for n in (3, 2)), 0.1, 0.2)
-    return replace(plain, scaling=scaling, about=about, seen=seen) if scaled else plain
+    limits = np.array([[-np.inf, 3.0], [0.0, np.inf]])
+    more = {"scaling": scaling, "about": about, "seen": seen, "limits": limits}
+    return replace(plain, **more) if scaled else plain
 
 
 @pytest.fixture
@@ -287,6 +289,7 @@ CRAFTED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "no distances": ({}, {"seen_distances": np.ones(3)}, "'seen_distances' has shape"),
     "seen states": ({}, {"seen_states": np.zeros((3, 3), dtype=np.float32)}, "3 states but 4 acti"),
+    "limits": ({}, {"limits": np.array([[1.0, 0.0], [0.0, 1.0]])}, "limits: expected 2 pairs"),
     "fixed no number": ({"fixed": "one"}, {}, "fixed must be a whole number"),
     "fixed too many": ({"fixed": 2}, {}, "they must add up"),
     "about no mapping": ({"about": [1]}, {}, "about is not a mapping"),

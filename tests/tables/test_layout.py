@@ -165,24 +165,8 @@ BOUNDED = Schema(
 )
 
 
-@pytest.mark.parametrize(
-    ("row", "exits"),
-    [
-        ([0.5, 0.0, -9.0, 2.5], []),
-        ([1.0 + 1e-12, -1e-12, 0.0, 0.0], []),
-        ([1.5, 1.0, 0.0, 0.0], [("share", 1, 1.5, "above 1 l", 1)]),
-        ([-0.5, 1.0, 0.0, 0.0], [("share", 1, -0.5, "below 0 l", 1)]),
-        ([0.5, -0.1, 0.0, 0.0], [("conc", 1, -0.1, "below 0, where no value of the data is", 1)]),
-        ([0.5, 1.0, 0.0, 2.6], [("scale", 1, 2.6, "above 2.5", 1)]),
-    ],
-)
-def test_leaving_a_range_is_said(row: list[float], exits: list[object]) -> None:
-    states = np.array([[0.5, 1.0, 1.0, 1.0], row, [0.5, 1.0, 1.0, 1.0]])
-    about = {"lowest": {"share": 0.1, "conc": 0.2, "free": -3.0, "scale": 0.0}}
-    assert SchemaLayout(BOUNDED).exits(states, about) == exits
-
-
-def test_the_farthest_of_several_steps_is_named() -> None:
-    states = np.tile([0.5, 1.0, 1.0, 1.0], (4, 1))
-    states[1:, 0] = [-0.1, -0.3, -0.2]
-    assert SchemaLayout(BOUNDED).exits(states, {}) == [("share", 2, -0.3, "below 0 l", 3)]
+def test_ranges_are_those_of_the_schema_or_from_0_up() -> None:
+    lowest = {"share": 0.1, "conc": 0.2, "free": -3.0, "scale": 0.0}
+    found = SchemaLayout(BOUNDED).ranges({"lowest": lowest})
+    assert found.tolist() == [[0.0, 1.0], [0.0, math.inf], [-math.inf, math.inf], [0.0, 2.5]]
+    assert SchemaLayout(BOUNDED).ranges({})[1].tolist() == [-math.inf, math.inf]

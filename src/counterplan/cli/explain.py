@@ -231,7 +231,6 @@ def _at_once(options: ExplainOptions, cohort: Cohort, question: Question) -> Non
         more = f" (and {others} more like it, see reason in --json)" if others else ""
         name, reason = senseless[0].episode_id, senseless[0].reason
         cli.note(f"warning: no answer about {noun} {name!r}, {reason}{more}")
-    _note_exits(sum(bool(one.outside_range) for one in last), noun)
     rows = ranked(results_table(answers, cohort.outcomes).lazy()).collect().to_dicts()
     found = records(rows, cohort.explainer.unit)
     methods = _methods(found)
@@ -293,9 +292,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
         )
     if "established" in summary.totals:
         cli.note(f"Improvements established: {summary.totals['established']:,.0f}.")
-    far, outside = run.count_warned()
-    _note_exits(outside, noun)
-    if far:
+    if far := run.count_far():
         cli.note(
             f"warning: {counted(far, noun)} far outside what the model has learned from (see "
             "far_outside_training): no answer about them"
@@ -332,14 +329,6 @@ def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any
     elif words := cohort.explainer.outcome_in_words:
         text += f", outcome: {words}"
     return f"{text}, according to the model"
-
-
-def _note_exits(count: int, noun: str) -> None:
-    if count:
-        cli.note(
-            f"warning: {counted(count, noun)} would leave the range of a column as advised, such "
-            "as below 0 (outside_range); improvement_in_range is what is left without"
-        )
 
 
 def print_explanations(
@@ -385,9 +374,7 @@ def _cells(
         return "\n".join(one["text"] for one in record.get("predicted") or ())
 
     def changes(record: Mapping[str, Any]) -> str:
-        exits = [f"({one['text']})" for one in record.get("outside_range") or ()]
-        said = [*(changes_in_words(record) or [nothing]), *exits]
-        return record.get("reason") or "\n".join(said)
+        return record.get("reason") or "\n".join(changes_in_words(record) or [nothing])
 
     statuses = {record["status"] for record in found}
     known = {name for record in found for name in record}

@@ -135,7 +135,7 @@ class SequenceWorld(World):
     def __init__(self, problem: Problem) -> None:
         given = problem.reward
         assert given is not None
-        self.scm = problem.scm
+        self.scm = problem.scm.admitting(problem.episode.states)
         self.reward = given if isinstance(given, EpisodeReward) else EpisodeReward(given)
         self.states = problem.episode.states
         self.decisions = len(problem.episode) - 1

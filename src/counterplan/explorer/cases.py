@@ -447,7 +447,6 @@ def _edits(row: Row) -> dict[int, int]:
 
 def _answer(row: Row, course: Mapping[str, Any] | None) -> dict[str, Any]:
     """A row of results with its course."""
-    exits = [one["text"] for one in row["outside_range"] or ()]
     ends = [f"At the end: {one['text']}" for one in row["predicted"] or ()]
     failed = row["status"] == FAILED
     return {
@@ -466,7 +465,7 @@ def _answer(row: Row, course: Mapping[str, Any] | None) -> dict[str, Any]:
             "new_actions": row["new_actions"],
         },
         "course": course,
-        "notes": exits + ends,
+        "notes": ends,
     }
 
 

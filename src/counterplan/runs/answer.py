@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from counterplan.runs.explainer import ExitAnswer, Explainer, PartChange, Prediction
+from counterplan.runs.explainer import Explainer, PartChange, Prediction
 from counterplan.runs.question import Question
 from counterplan.tables.parts import Recorded
 
@@ -97,8 +97,6 @@ class Answer:
     supported       whether there is data under all of it
     far_outside_training  columns whose values lie far outside what the model has learned from, or
                           were left out as implausible
-    outside_range   columns that would leave their range, such as below 0
-    improvement_in_range  the improvement where such columns are held inside, and go on from there
 
     recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
     explanation     the library's own result, None if it failed
@@ -142,8 +140,6 @@ class Answer:
     new_actions: int | None = None
     supported: bool | None = None
     far_outside_training: str | None = None
-    outside_range: tuple[ExitAnswer, ...] = ()
-    improvement_in_range: float | None = None
     observed: float | None = None
     at_end_only: int | None = None
     predicted: tuple[Prediction, ...] | None = None
@@ -398,8 +394,6 @@ def support_in_words(record: Mapping[str, Any]) -> str:
 def _record(row: Mapping[str, Any], unit: str, names: set[str]) -> dict[str, Any]:
     found: dict[str, Any] = {"episode_id": row["episode_id"]}
     for name, value in row.items():
-        if name in ("outside_range", "improvement_in_range") and not row["outside_range"]:
-            continue
         if name in names and name not in ("episode_id", "n_changes", "changes"):
             is_infinite = isinstance(value, float) and not math.isfinite(value)
             found[name] = str(value) if is_infinite else value

@@ -22,7 +22,7 @@ from counterplan.core.constraints import Constraints, policy_rule
 from counterplan.core.episode import Episode
 from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray
-from counterplan.errors import InputError, counted
+from counterplan.errors import InputError
 from counterplan.runs.question import EXACT, RULES, Question, read_rules
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.models import model_from_bytes
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.row_sets import RowSets
     from counterplan.scm.support import Outlier
-    from counterplan.tables.layout import Exit, SchemaLayout
+    from counterplan.tables.layout import SchemaLayout
     from counterplan.tables.parts import Recorded
 
 STATE, ACTION = "state", "action"
@@ -55,18 +55,6 @@ class PartChange:
     name: str
     observed: float
     alternative: float
-
-
-@dataclass(frozen=True)
-class ExitAnswer:
-    """A column that would leave its range: the step and value farthest outside, all of it in words,
-    and at how many steps it is outside."""
-
-    column: str
-    t: int
-    value: float
-    text: str
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -575,18 +563,10 @@ class ContinuousExplainer(Explainer):
     def said(
         self, recorded: Recorded, explanation: Any, question: Question | None
     ) -> dict[str, Any]:
-        exits = self.layout.exits(explanation.states, self.scm.about)
-        held = self._held_inside(explanation) if exits else None
-        found = {
-            "outside_range": self._exits(recorded, exits, explanation.improvement, held or 0.0),
-            "improvement_in_range": held,
-            "predicted": self._predictions(explanation),
-        }
+        found = {"predicted": self._predictions(explanation)}
         if (risk := explanation.problem.risk) is None:
             return found
         low, high = explanation.interval
-        if held is not None:  # what impossible values bring is not sure
-            low += min(held - explanation.improvement, 0.0)
         if (room := self.layout.room(recorded)) is not None:  # what ended well cannot end better
             low = min(low, room)
         return {
@@ -608,34 +588,6 @@ class ContinuousExplainer(Explainer):
             for one in self.layout.learned.finals
         ]
         return tuple(found) or None
-
-    def _held_inside(self, explanation: Any) -> float:
-        """What is left of an improvement where states are held inside their ranges."""
-        from counterplan.counterfactual.continuous.setting import prepare_sequence
-
-        members, states = prepare_sequence(explanation.problem).members, explanation.episode.states
-        # What was observed is possible, whatever a schema says.
-        ranges = self.layout.ranges(self.scm.about)
-        ranges[:, 0] = np.minimum(ranges[:, 0], states.min(axis=0))
-        ranges[:, 1] = np.maximum(ranges[:, 1], states.max(axis=0))
-        both = explanation.actions, explanation.observed
-        after, before = (np.mean([one.held(plan, ranges) for one in members]) for plan in both)
-        return float(after - before)
-
-    def _exits(
-        self, recorded: Recorded, exits: Iterable[Exit], *improvements: float
-    ) -> tuple[ExitAnswer, ...]:
-        """`improvements`: as claimed, and where all of them are held inside."""
-        claimed, held = (f"{one:.4g}" for one in improvements)
-        left, found = "the same" if held == claimed else f"{held}, not {claimed}", []
-        for column, t, value, why, steps in exits:
-            date = recorded.dates[t] if recorded.dates else None
-            when = self.time_text(recorded.times[t], date)
-            more = f", and at {counted(steps - 1, 'other step')}" if steps > 1 else ""
-            text = f"{column} would be {value:.4g} {when}{more}: {why}; held inside, the "
-            text += f"improvement is {left}"
-            found.append(ExitAnswer(column, t, value, text, steps))
-        return tuple(found)
 
     def tipping(self, explanation: Any) -> dict[str, Any]:
         from counterplan.counterfactual.sensitivity import sensitivity

@@ -316,17 +316,12 @@ class Run(RunFolder):
             self._check_action(query.changed_action)
         return found
 
-    def count_warned(self) -> tuple[int, int]:
-        """How many episodes lie far outside what the model has learned from, and how many would
-        leave the range of a column."""
+    def count_far(self) -> int:
+        """How many episodes lie far outside what the model has learned from."""
         import polars as pl
 
-        of = pl.col("episode_id")
-        out = pl.col("outside_range").list.len() > 0
-        named = (("a", is_far()), ("b", out))
-        counts = [of.filter(one).n_unique().alias(name) for name, one in named]
-        found = self.results().select(counts).collect(engine="streaming").row(0)
-        return int(found[0]), int(found[1])
+        counted = pl.col("episode_id").filter(is_far()).n_unique()
+        return int(self.results().select(counted).collect(engine="streaming").item())
 
     def _conditions(self, query: CaseQuery) -> list[pl.Expr]:
         import polars as pl

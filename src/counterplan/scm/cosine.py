@@ -173,9 +173,11 @@ class CosineReplay:
         fixed: int,
         vectors: FloatArray,
         noise: FloatArray,
+        limits: FloatArray,
     ) -> None:
-        """`networks`: location and scale; action vectors (T-1, N, d) and noise (T-1, O)."""
-        self._parts = networks[0].sparse, networks[1].sparse, fixed
+        """`networks`: location and scale; action vectors (T-1, N, d), noise (T-1, O), and limits
+        (O, 2)."""
+        self._parts = networks[0].sparse, networks[1].sparse, fixed, plain(limits)
         self._vectors, self._noise = plain(vectors), plain(noise)
 
     def children(self, t: int, states: FloatArray) -> FloatArray:
@@ -200,7 +202,7 @@ class CosineReplay:
         steps = slice(t, t + actions.shape[1])
         result = np.empty((len(states), actions.shape[1] + 1, states.shape[1]))
         result[:, 0] = states
-        _walk(*self._parts, result, self._vectors[steps], plain(actions), plain(noise))
+        _walk(self._parts, result, self._vectors[steps], plain(actions), plain(noise))
         return result
 
 
@@ -257,24 +259,23 @@ def _outputs(units: Units, inputs: Any, outputs: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _spread(output: float) -> float:
-    """softplus without overflow."""
+def spread(output: float) -> float:
+    """The scale that an output of its network stands for: softplus without overflow."""
     return float(LEAST_SCALE + max(output, 0.0) + np.log1p(np.exp(-abs(output))))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _walk(
-    location: Units, scale: Units, fixed: int, path: Any, vectors: Any, actions: Any, noise: Any
-) -> None:
+def _walk(parts: Any, path: Any, vectors: Any, actions: Any, noise: Any) -> None:
     """Fill path (n, m + 1, D), given its beginning, by m actions (n, m) of each row, under noise
-    (n, m, O), or (1, m, O) for all rows."""
+    (n, m, O), or (1, m, O) for all rows; parts of a model as `CosineReplay` has them."""
+    location, scale, fixed, limits = parts
     n, D = path.shape[0], path.shape[2]
     d, O = vectors.shape[2], location.constant.shape[0]  # noqa: E741
     own = int(noise.shape[0] > 1)
     for start in range(0, n, LANES):
         rows = min(LANES, n - start)
         inputs = np.empty((D + d, rows))
-        place, spread = np.empty((O, rows)), np.empty((O, rows))
+        place, wide = np.empty((O, rows)), np.empty((O, rows))
         for r in range(rows):  # one by one: to assign slices takes twice as long to compile
             for j in range(D):
                 inputs[j, r] = path[start + r, 0, j]
@@ -283,11 +284,11 @@ def _walk(
                 for j in range(d):
                     inputs[D + j, r] = vectors[t, actions[start + r, t], j]
             _outputs(location, inputs, place)
-            _outputs(scale, inputs, spread)
+            _outputs(scale, inputs, wide)
             for i in range(O):
                 for r in range(rows):
-                    moved = place[i, r] + _spread(spread[i, r]) * noise[own * (start + r), t, i]
-                    inputs[fixed + i, r] = moved
+                    moved = place[i, r] + spread(wide[i, r]) * noise[own * (start + r), t, i]
+                    inputs[fixed + i, r] = min(max(moved, limits[i, 0]), limits[i, 1])
             for r in range(rows):
                 for j in range(D):
                     path[start + r, t + 1, j] = inputs[j, r]

@@ -31,6 +31,15 @@ everywhere,
 The first makes D, with the f_2 of all units added up before their size is taken; the second, for
 units weighted by C^T z, makes B and S. The scale's outputs o go through the softplus, to which the
 same applies, with o for the argument.
+
+Limits. A feature y that is held in [low, high] is clip(y). Let a limit be a away from y, and let y
+move by at most |r . x|, r = |J| + D. What the clip adds to e (where y is outside, with J = 0) is
+
+    at most  (|r . x| - a)+  <=  (1 - a / r . box)+ |r . x|,       (r . x)^2 / 4 a
+
+in size, not above 0 at the upper limit and not below it at the lower one. The first goes into D. To
+S(z) the second adds |z| r r^T / 2 a, but nothing where z has the sign of the limit's side: what a
+limit takes away there is no gain.
 """
 
 from __future__ import annotations
@@ -41,7 +50,7 @@ import numpy as np
 
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
-from counterplan.scm.cosine import Units, waves
+from counterplan.scm.cosine import Units, spread, waves
 
 # m_2, m_3, m_4 of the cosine and of the softplus.
 COSINE, SOFTPLUS = (1.0, 1.0, 1.0), (0.25, 0.0963, 0.126)
@@ -52,11 +61,13 @@ RECENT = 8
 
 
 class Layers(NamedTuple):
-    """What a model's steps are made of: networks, and the number of features that never change."""
+    """What a model's steps are made of: networks, the number of features that never change, and
+    limits (O, 2) of the others."""
 
     location: Units
     scale: Units
     fixed: int
+    limits: FloatArray
 
 
 class _Part(NamedTuple):
@@ -143,8 +154,9 @@ def _curve(units: Units, part: Any, fixed: int, z: Any, bend: Any, slack: Any) -
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
-    """Both networks around one state, J (M, M) and D (M, M) of the step, and of the softplus its
-    slope, second derivative and how far its argument moves (O, 3)."""
+    """Both networks around one state, J (M, M) and D (M, M) of the step, of the softplus its slope,
+    second derivative and how far its argument moves (O, 3); and of the limits whether a feature is
+    inside, and 1 / 2 a of either that is in reach (O, 3), with r (O, M)."""
     place = _part(layers.location, layers.fixed, inputs, box)
     scale = _part(layers.scale, layers.fixed, inputs, box)
     slope, wide, soft = place.slope.copy(), place.wide.copy(), np.empty((len(noise), 3))
@@ -162,14 +174,39 @@ def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
             steep = abs(scale.slope[i, j]) + scale.wide[i, j]
             wide[i, j] += abs(noise[i]) * (sigma * scale.wide[i, j] + off * steep)
     wide = wide * (1.0 + OUTWARD) + OUTWARD
-    return place, scale, slope, wide, soft
+    reach, held = np.abs(slope) + wide, np.zeros((len(noise), 3))
+    for i in range(len(noise)):
+        y = place.output[i] + spread(scale.output[i]) * noise[i]
+        rooms = y - layers.limits[i, 0], layers.limits[i, 1] - y
+        held[i, 0] = 1.0 if min(rooms[0], rooms[1]) >= 0.0 else 0.0
+        moved, lost = 0.0, 0.0
+        for j in range(box.shape[0]):
+            moved += reach[i, j] * box[j] * (1.0 + OUTWARD)
+        for side in range(2):
+            # Of a feature that is outside, the limit that it is outside of.
+            away = abs(rooms[side]) - OUTWARD * (1.0 + abs(y))
+            if moved > away and (held[i, 0] == 1.0 or rooms[side] < 0.0):
+                held[i, 1 + side] = 0.5 / away if away > 0.0 else np.inf
+                lost = max(lost, 1.0 - away / moved if away > 0.0 else 1.0)
+        for j in range(box.shape[0]):
+            slope[i, j] *= held[i, 0]
+            wide[i, j] = held[i, 0] * wide[i, j] + lost * reach[i, j] + OUTWARD
+    return place, scale, slope, wide, soft, held, reach
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _bent(layers: Any, step: Any, noise: Any, g: Any, curve: Any, rest: Any) -> None:
     """Add B(g) and S(g) of a step."""
-    place, scale, _, _, soft = step
+    place, scale, _, _, soft, held, reach = step
     M = len(g)
+    for i in range(M):
+        for side in range(2):
+            if held[i, 1 + side] > 0.0 and g[i] * (2 * side - 1) < 0.0:
+                size = abs(g[i]) * held[i, 1 + side]
+                for a in range(M):
+                    for b in range(M):
+                        rest[a, b] += size * reach[i, a] * reach[i, b]
+    g = g * held[:, 0]
     _curve(layers.location, place, layers.fixed, g, curve, rest)
     weight = g * noise
     _curve(layers.scale, scale, layers.fixed, weight * soft[:, 0], curve, rest)

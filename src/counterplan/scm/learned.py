@@ -2,8 +2,9 @@
 
     s' = [fixed features of s,  h(s, a) + phi(s, a) * u],      phi = softplus(o),   u ~ N(0, L L^T)
 
-h and o are networks. Scaling belongs to the model: users pass and see physical units, networks see
-what `Scaling` makes of them. How files are protected stands in `core.tensors`.
+h and o are networks. Features that cannot leave a range are held in it: then s' is what is nearest
+inside. Scaling belongs to the model: users pass and see physical units, networks see what `Scaling`
+makes of them. How files are protected stands in `core.tensors`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from counterplan.core.files import suffix_of
 from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import FileError, InputError
-from counterplan.scm.network import Network, NetworkSlopes
+from counterplan.scm.network import Network, NetworkSlopes, held_slopes
 from counterplan.scm.point import (
     LocationScaleSCM,
     Region,
@@ -46,7 +47,7 @@ def learned_format(name: str, network: type[Network], **more: str) -> TensorForm
         version=1,
         required={**weights, "noise_cholesky": "F64"},
         entries=("fixed", "about"),
-        optional={**scaling, **SEEN, **more},
+        optional={**scaling, **SEEN, "limits": "F64", **more},
     )
 
 
@@ -61,6 +62,8 @@ class LearnedSCM(LocationScaleSCM):
     about            names of features and actions, training record
     seen             some of the data that it was learned from, which tells how far an explanation
                      leaves that data; None if unknown
+    limits           (O, 2) the least and largest value that each feature which moves can have, in
+                     physical units; None for any
     """
 
     kind: ClassVar[str]
@@ -75,6 +78,7 @@ class LearnedSCM(LocationScaleSCM):
     scaling: Scaling | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     seen: Seen | None = None
+    limits: FloatArray | None = None
 
     def __post_init__(self) -> None:
         whole_number(self.fixed, "fixed")
@@ -116,6 +120,10 @@ class LearnedSCM(LocationScaleSCM):
             raise InputError("noise_cholesky has a zero on its diagonal: every feature needs noise")
         if self.seen is not None:
             self.seen.check(D, d)
+        if self.limits is not None and (
+            np.shape(self.limits) != (moving, 2) or not (np.diff(self.limits) >= 0.0).all()
+        ):
+            raise InputError(f"limits: expected {moving} pairs, the lower end first")
         for key, count in (("features", features), ("actions", components)):
             given = self.about.get(key, ())
             if not isinstance(given or (), list | tuple) or not all(
@@ -135,6 +143,8 @@ class LearnedSCM(LocationScaleSCM):
         }
         arrays["noise_cholesky"] = self.noise_cholesky
         arrays |= self._more_arrays()
+        if self.limits is not None:
+            arrays["limits"] = self.limits
         if self.scaling is not None:
             arrays |= {name: getattr(self.scaling, name) for name in SCALING}
         arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
@@ -220,7 +230,19 @@ class LearnedSCM(LocationScaleSCM):
         if self.scaling is None:
             return self
         fixed = self.scaling.encoded_widths(self.fixed)[2]
-        return replace(self, scaling=None, fixed=fixed, about={})
+        limits = self.limits
+        if limits is not None:
+            offset, spread = self.scaling.state_offset, self.scaling.state_range
+            limits = (limits - offset[self.fixed :, None]) / spread[self.fixed :, None]
+        return replace(self, scaling=None, fixed=fixed, about={}, limits=limits)
+
+    def admitting(self, states: FloatArray) -> Self:
+        """What was observed is possible, whatever limits say."""
+        if self.limits is None:
+            return self
+        seen = np.stack([states.min(axis=0), states.max(axis=0)], axis=1)[-len(self.limits) :]
+        low, high = np.minimum(self.limits, seen)[:, 0], np.maximum(self.limits, seen)[:, 1]
+        return replace(self, limits=np.column_stack([low, high]))
 
     @property
     def constants(self) -> tuple[float, float] | None:  # type: ignore[override]
@@ -232,12 +254,24 @@ class LearnedSCM(LocationScaleSCM):
     def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
         if self.scaling is not None:
             return None
-        return NetworkSlopes((self.location, self.scale), self.fixed, region, actions, noise)
+        free = NetworkSlopes((self.location, self.scale), self.fixed, region, actions, noise)
+        if self.limits is None:
+            return free
+        centre = np.repeat(region.centre[None], len(actions), axis=0)
+        after = super().step(centre, actions, noise)[:, self.fixed :]
+        return held_slopes(free, after, self.limits, region, self.fixed)
 
     def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
         if self.scaling is not None:
             return super().replay(vectors, noise, start)
-        return type(self).replays((self.location, self.scale), self.fixed, vectors, noise)
+        networks = self.location, self.scale
+        return type(self).replays(networks, self.fixed, vectors, noise, self.within)
+
+    @cached_property
+    def within(self) -> FloatArray:
+        """(O, 2) the limits, infinite where there are none."""
+        every = np.full((len(self.noise_cholesky), 2), (-np.inf, np.inf))
+        return every if self.limits is None else np.asarray(self.limits, dtype=np.float64)
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
         actions, states, after = self._encoded(actions, states, after)
@@ -250,7 +284,10 @@ class LearnedSCM(LocationScaleSCM):
 
     def step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> FloatArray:
         actions, states = self._encoded(actions, states)
-        after = super(LearnedSCM, self._inner).step(states, actions, noise)
+        inner = self._inner
+        after = super(LearnedSCM, inner).step(states, actions, noise)
+        if self.limits is not None:
+            after[:, inner.fixed :] = np.clip(after[:, inner.fixed :], *inner.within.T)
         return after if self.scaling is None else self.scaling.decode_states(after)
 
     def log_likelihood(

@@ -26,6 +26,14 @@ M +- E of o are multiplied by the noise u and by slopes q +- p of chords of the 
     u q M,     deviation |u| (q E + p (|M| + E))
 
 Nothing is linearised: every slope of the region is covered.
+
+Limits. A feature that cannot leave [low, high] becomes clip(y), y = h + phi u. Let y be its value
+at the centre and m the most that it can move over the region. A chord of the clip has a slope
+
+    inside   from min(1, (high - y) / m, (y - low) / m) to 1
+    outside  from 0 to 1 - x / m, where x is how far outside y is
+
+by which slopes of y are multiplied, as above: 1 where no limit is in reach.
 """
 
 from __future__ import annotations
@@ -41,7 +49,7 @@ from numpy.typing import NDArray
 from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import LARGEST, FloatArray
 from counterplan.errors import InputError
-from counterplan.scm.point import Region, number_array, with_fixed
+from counterplan.scm.point import Region, Slopes, number_array, with_fixed
 
 MATRICES = ("state", "action", "output", "skip", "action_skip")
 # Norms come out of floating-point factorisations: certified ones are rounded up by this much.
@@ -205,10 +213,17 @@ class NeuralReplay:
     """F_t(s, a) for the actions of each step of one episode."""
 
     def __init__(
-        self, networks: tuple[Network, Network], fixed: int, vectors: FloatArray, noise: FloatArray
+        self,
+        networks: tuple[Network, Network],
+        fixed: int,
+        vectors: FloatArray,
+        noise: FloatArray,
+        limits: FloatArray,
     ) -> None:
-        """`networks`: location and scale; action vectors (T-1, N, d) and noise (T-1, O)."""
+        """`networks`: location and scale; action vectors (T-1, N, d), noise (T-1, O), and limits
+        (O, 2)."""
         self._networks, self._noise, self._fixed = networks, plain(noise), fixed
+        self._limits = plain(limits)
         # The action half of each first layer, as it is and as its tanh.
         self._actions = [vectors @ network.action.T for network in networks]
         self._tanh_actions = [np.tanh(half) for half in self._actions]
@@ -233,7 +248,7 @@ class NeuralReplay:
         ):
             half = states @ network.state.T + network.bias
             halves.append((half, np.tanh(half), own[t], tanh[t], output))
-        rest = (*self._biases, self._noise[t])
+        rest = (*self._biases, self._noise[t], self._limits)
         moved = np.empty((*actions.shape, len(self._noise[t])))
         _children(halves[0], halves[1], rest, plain(actions), moved)
         result[:, :, self._fixed :] = moved
@@ -242,10 +257,11 @@ class NeuralReplay:
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _children(location: Any, scale: Any, rest: Any, actions: Any, result: Any) -> None:
-    """Write h + phi u for each node and each of its actions into result (n, N, O)."""
+    """Write h + phi u, within limits, for each node and each of its actions into result (n, N,
+    O)."""
     state_l, tanh_state_l, action_l, tanh_action_l, output_l = location
     state_s, tanh_state_s, action_s, tanh_action_s, output_s = scale
-    bias_l, bias_s, noise = rest
+    bias_l, bias_s, noise, limits = rest
     H, O = state_l.shape[1], output_l.shape[0]  # noqa: E741
     hidden_l, hidden_s = np.empty(H), np.empty(state_s.shape[1])
     for node in range(actions.shape[0]):
@@ -265,7 +281,9 @@ def _children(location: Any, scale: Any, rest: Any, actions: Any, result: Any) -
                     spread += output_s[feature, h] * hidden_s[h]
                 # softplus without overflow
                 softplus = max(spread, 0.0) + np.log1p(np.exp(-abs(spread)))
-                result[node, child, feature] = place + softplus * noise[feature]
+                moved = place + softplus * noise[feature]
+                moved = min(max(moved, limits[feature, 0]), limits[feature, 1])
+                result[node, child, feature] = moved
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
@@ -338,6 +356,51 @@ class NetworkSlopes:
     @cached_property
     def _curvature(self) -> FloatArray | None:
         return self._location.curvatures(self._gates)
+
+
+class HeldSlopes:
+    """Slopes of features that are held within limits."""
+
+    def __init__(self, free: Slopes, share: tuple[FloatArray, FloatArray], fixed: int) -> None:
+        """`free`: without limits; `share` (n, O): the least and most that is left of them."""
+        self._free, self._fixed = free, fixed
+        self._middle, self._half = (share[1] + share[0]) / 2, (share[1] - share[0]) / 2
+        self._wide = (np.abs(free.jacobian) + free.deviation)[:, fixed:]
+
+    @cached_property
+    def jacobian(self) -> FloatArray:
+        """(n, D, D)."""
+        moving = self._middle[:, :, None] * self._free.jacobian[:, self._fixed :]
+        return with_fixed(moving, self._fixed, 1.0)
+
+    @cached_property
+    def deviation(self) -> FloatArray:
+        """(n, D, D)."""
+        moving = self._middle[:, :, None] * self._free.deviation[:, self._fixed :]
+        moving += self._half[:, :, None] * self._wide
+        return with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, self._fixed, 0.0)
+
+    def remainder(self, directions: FloatArray) -> FloatArray:
+        """(n, D)."""
+        moving, held = directions[:, self._fixed :], directions.copy()
+        held[:, self._fixed :] *= self._middle
+        lost = np.einsum("ni,nij->nj", np.abs(moving) * self._half, self._wide)
+        return np.asarray((self._free.remainder(held) + lost) * (1.0 + OUTWARD))
+
+
+def held_slopes(
+    free: Slopes, after: FloatArray, limits: FloatArray, region: Region, fixed: int
+) -> Slopes:
+    """Slopes over a region within limits (O, 2), where the features that move are `after` (n, O)
+    at its centre, without limits; `free` themselves where no limit is in reach."""
+    wide = (np.abs(free.jacobian) + free.deviation)[:, fixed:]
+    with np.errstate(invalid="ignore", over="ignore"):  # what is no number is no slope
+        moved = wide @ region.box * (1.0 + OUTWARD) + OUTWARD
+        room = np.minimum(after - limits[:, 0], limits[:, 1] - after)
+        rounding = OUTWARD * (1.0 + np.abs(after))
+        least = np.clip((room - rounding) / moved, 0.0, 1.0)
+        most = np.clip(1.0 + (room + rounding) / moved, 0.0, 1.0)
+    return free if (least == 1.0).all() else HeldSlopes(free, (least, most), fixed)
 
 
 def _scale_slopes(

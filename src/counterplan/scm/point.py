@@ -292,6 +292,10 @@ class PointSCM(ABC):
         """The model in its own units, and the scaling that leads there if these are not its own."""
         return self, None
 
+    def admitting(self, states: FloatArray) -> PointSCM:
+        """The model for an episode with these states (T, D), whatever limits it has."""
+        return self
+
     def lipschitz(self, noise: FloatArray) -> FloatArray | None:
         """(n,) constants K of the step under each noise vector (n, U), or None if unknown."""
         return None

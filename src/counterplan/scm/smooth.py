@@ -180,7 +180,7 @@ class SmoothSCM(LearnedSCM):
         """What second-order bounds need, None in physical units."""
         if self.scaling is not None:
             return None
-        return Layers(self.location.sparse, self.scale.sparse, self.fixed)
+        return Layers(self.location.sparse, self.scale.sparse, self.fixed, self.within)
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return spread_of(self.scale(states, actions))

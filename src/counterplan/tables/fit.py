@@ -229,7 +229,9 @@ def fit_continuous(
     if better:
         worse = f"warning: {better}: do not trust explanations by this model"
         about[REMARKS] = [*remarks, *more, worse]
-    described = replace(scm, about={**scm.about, **about})
+    limits = layout.ranges(about)[layout.fixed :]
+    limited = limits if np.isfinite(limits).any() else None
+    described = replace(scm, about={**scm.about, **about}, limits=limited)
     episodes = [one.episode for one in found.every]
     return Fit(described, summary, layout, told, episodes=episodes)
 

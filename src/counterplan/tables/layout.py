@@ -46,20 +46,8 @@ if TYPE_CHECKING:
 SCHEMA, MEANS, REWARD, LOWEST = "schema", "means", "reward", "lowest"
 LEARNED, ENDS, REMARKS = "learned", "ends", "remarks"
 ACTIONS, IMPLAUSIBLE = "action_counts", "implausible"
-# What is beyond a bound by less, relative to the values, is on it.
-ON_BOUND = 1e-9
 # What the last row of a discrete episode holds where nothing was done any more.
 NO_ACTION = "(no action)"
-
-
-class Exit(NamedTuple):
-    """A column whose counterfactual values leave its range: the farthest of so many steps."""
-
-    column: str
-    t: int
-    value: float
-    why: str
-    steps: int
 
 
 class Offer(NamedTuple):
@@ -287,23 +275,6 @@ class SchemaLayout:
                 low = 0.0
             found.append((-inf if low is None else low, inf if high is None else high))
         return np.array(found)
-
-    def exits(self, states: FloatArray, about: Mapping[str, Any]) -> list[Exit]:
-        """Which columns leave their range along a path of continuous states (T, D)."""
-        found = []
-        every = zip(self.schema.features, states.T, self.ranges(about), strict=True)
-        for column, values, (low, high) in every:
-            beyond = np.maximum(low - values, values - high)
-            steps = int((beyond > ON_BOUND * max(np.abs(values).max(), 1e-300)).sum())
-            if steps:
-                t = int(beyond.argmax())
-                is_low = bool(values[t] < low)
-                side, bound = ("below", low) if is_low else ("above", high)
-                why = f"{side} {bound:g} {column.unit}".rstrip()
-                if is_low and low != column.low and not column.values:
-                    why = "below 0, where no value of the data is"
-                found.append(Exit(column.name, t, float(values[t]), why, steps))
-        return found
 
     def constraints(self, episode: Episode) -> Constraints:
         """What can never change: nothing is done in a last row without an action."""

@@ -229,6 +229,8 @@ def _check_elementwise(data: _Transitions, row: int, rng: np.random.Generator) -
         f"noise {i} moves other features than number {scm.fixed + i}"
     )
     rises = np.diff(after[:, scm.fixed + i])
+    if getattr(scm, "limits", None) is not None:
+        rises = rises[rises != 0.0]
     assert (rises > 0.0).all() or (rises < 0.0).all(), (
         f"feature {scm.fixed + i} is not strictly monotone in its noise"
     )
@@ -462,6 +464,18 @@ def scaled_neural_model(rng: np.random.Generator) -> NeuralSCM:
     return replace(neural_model(rng), scaling=Scaling(*states, *actions))
 
 
+def held_model(rng: np.random.Generator) -> SmoothSCM | NeuralSCM:
+    """Features that cannot leave a range, which is so narrow that many would."""
+    kind = scaled_neural_model if rng.random() < 0.5 else smooth_model
+    found: SmoothSCM | NeuralSCM = kind(rng)
+    low, wide = rng.uniform(-1.0, 0.0, MOVING), rng.uniform(0.2, 2.0, MOVING)
+    limits = np.column_stack([np.where(rng.random(MOVING) < 0.2, -np.inf, low), low + wide])
+    if found.scaling is not None:
+        limits = limits * found.scaling.state_range[FIXED:, None]
+        limits += found.scaling.state_offset[FIXED:, None]
+    return replace(found, limits=limits)
+
+
 MODELS: dict[str, Callable[[np.random.Generator], PointSCM]] = {
     "linear": linear_model,
     "waves": waves_model,
@@ -470,4 +484,5 @@ MODELS: dict[str, Callable[[np.random.Generator], PointSCM]] = {
     "neural": neural_model,
     "scaled neural": scaled_neural_model,
     "smooth": smooth_model,
+    "held": held_model,
 }

@@ -111,19 +111,6 @@ class Member:
         steps = np.arange(t, t + m - 1)
         return np.asarray(rewards.sum(axis=1) + self.bonus[steps, sequences].sum(axis=1))
 
-    def held(self, actions: IntArray, ranges: FloatArray) -> float:
-        """What a sequence (T-1,) would earn if its states stayed in ranges (D, 2), in the units of
-        the episode: what the model puts outside is on the end of the range, and goes on there."""
-        path = [self.states[:1]]
-        for t in range(len(actions)):
-            after = self.replay.follow(t, path[-1], actions[t : t + 1])
-            given = self.in_episode_units(after)
-            inside = np.clip(given, *ranges.T)
-            if (inside != given).any():
-                after = inside if self.scaling is None else self.scaling.encode_states(inside)
-            path.append(after)
-        return float(self.earned(np.stack(path, axis=1), actions[None])[0])
-
 
 def prepare_member(problem: Problem, scm: PointSCM) -> Member:
     """Check a model against a problem and bring the problem into its own units."""
@@ -147,6 +134,7 @@ def prepare_member(problem: Problem, scm: PointSCM) -> Member:
         raise InputError(
             f"{episode.name}: its rewards add up to {total}: state them in larger units"
         )
+    own = own.admitting(states)
     taken = vectors[np.arange(len(observed)), observed]
     noise = _inferred(own, episode, states, taken)
     replay = own.replay(vectors, noise, states[0])

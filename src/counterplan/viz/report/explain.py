@@ -204,8 +204,6 @@ def _hide_dates(source: ExplainedRun, rows: Sequence[Row]) -> None:
             when = source.run.explainer.time_text(change["time"])
             change["text"] = change["text"].replace(f"on {change['date']}", when)
             change["date"] = None
-        for out in row["outside_range"] or ():
-            out["text"] = re.sub(r"on \d{4}-[\d-]+( [\d:]+Z?)?", f"in step {out['t']}", out["text"])
 
 
 def _cases(
@@ -240,7 +238,6 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
 
     cases, statuses         how many there are, and how many have each status
     improvable, far         how many can be improved at all; lie far outside the training data
-    outside                 how many would leave the range of a column
     seen, unseen            explanations with data under them and without; unknown is in neither
     claims                  the finite ones that are not far outside the training data
     established             how many of these are
@@ -259,7 +256,6 @@ def totals_of(source: ExplainedRun) -> dict[str, Any]:
         improvable=(known & (pl.col("improvement") > ROUNDING)).sum(),
         seen=pl.col("supported").sum(),
         unseen=pl.col("supported").not_().sum(),
-        outside=(pl.col("outside_range").list.len() > 0).sum(),
         far=is_far().sum(),
     )
     found: dict[str, Any] = numbers.collect(engine="streaming").row(0, named=True)
