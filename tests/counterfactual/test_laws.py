@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,19 @@ def test_rows_and_expectations_agree(kind: str) -> None:
         dense = block.dense(position, mdp.n_states)
         assert dense.sum() == pytest.approx(1.0, abs=1e-12)
         assert expected[position] == pytest.approx(dense @ values, abs=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [None, 1.5])
+def test_a_users_own_model_is_doubted_pair_by_pair(gamma: float | None) -> None:
+    # Pairs that share a row of the MDP need not share the model's: here all have one row, and the
+    # model knows what followed the observed pair.
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
+    episode, values = cp.Episode([0, 1], [0, 0]), np.array([[0.0], [1.0]])
+    sets = None if gamma is None else cp.RowSets.gamma(mdp, gamma)
+    law = replace(law_of(IndependentSCM(mdp), episode), doubt=0.2, sets=sets)
+    worst = Law(mdp, episode, 1.0, sets=sets).expect(0, np.zeros(1, np.int32), values)[0, 0]
+    found = law.expect(0, law.row_of.ravel(), values)[:, 0]
+    assert found == pytest.approx(0.2 * worst + 0.8 * np.array([1.0, 0.5, 0.5, 0.5]), abs=1e-12)
 
 
 def test_sampled_steps_have_noise_of_their_own() -> None:

@@ -158,7 +158,7 @@ def test_shares_of_steps_and_actors_equal_enumeration(seed: int) -> None:
         ),
         (lambda m, e: cp.policy_value(m, [e], [0, 5, 0]), r"unknown action 5"),
         (lambda m, e: cp.policy_value(m, [e], [[0.5, 0.6]] * 3), "of state 0 is no distribution"),
-        (lambda m, e: cp.policy_value(3, [e], [0] * 3), "needs a TabularMDP, got int"),
+        (lambda m, e: cp.policy_value(3, [e], [0] * 3), "expected a TabularMDP, got int"),
         (lambda m, e: contributions(m, e, ["a"], [0] * 3), "1 actors for 3 steps"),
     ],
 )

@@ -31,7 +31,7 @@ from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Set
 from counterplan.counterfactual.discrete.laws import Law
 from counterplan.counterfactual.discrete.policy_value import chosen_actions, policy_shares
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import GumbelMaxSCM
+from counterplan.scm.gumbel import GumbelMaxSCM, table_of
 from counterplan.scm.tabular import TabularMDP
 
 
@@ -80,9 +80,7 @@ def contributions(
     actors  (T,) who decided at each step
     policy  an action for each state (S,), or their probabilities (S, A)
     """
-    model = mdp.mdp if isinstance(mdp, GumbelMaxSCM) else mdp
-    if not isinstance(model, TabularMDP):
-        raise InputError(f"contributions needs a TabularMDP, got {type(mdp).__name__}")
+    model = table_of(mdp)
     model.check_episode(episode)
     names = tuple(str(one) for one in actors)
     if len(names) != len(episode):

@@ -34,7 +34,7 @@ import numpy as np
 from counterplan.core.compiled import fetch_ahead, njit
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
-from counterplan.scm.tabular import TabularMDP, index_of
+from counterplan.scm.tabular import Rows, TabularMDP, index_of
 
 # Up to this many entries, insertion beats the general sort and allocates nothing.
 SHORT = 160
@@ -326,13 +326,8 @@ class GumbelMaxSCM:
         """P(next state | (s, a), knowing that (s_obs, a_obs) led to s_next_obs), exact, (S,)."""
         factual = self._factual_row(s_obs, a_obs, s_next_obs)
         self.mdp.row(s, a)
-        indices, probabilities = self.mdp.rows.slice(self.mdp.row_of[s, a])
-        result = np.empty(len(indices))
-        scratch = np.empty((3, len(indices)))
-        kernel_row(factual, s_next_obs, indices, probabilities, scratch, result)
-        row = np.zeros(self.mdp.n_states)
-        row[indices] = result
-        return row
+        rows = kernel_rows(factual, s_next_obs, *self.mdp.rows.arrays, self.mdp.row_of[s, [a]])
+        return Rows(*rows).dense(0, self.mdp.n_states)
 
     def sample_noise(
         self, s_obs: int, a_obs: int, s_next_obs: int, samples: int, seed: Seed = 0
@@ -383,3 +378,16 @@ class GumbelMaxSCM:
                 "estimate the model with a prior"
             )
         return row
+
+
+def table_of(mdp: TabularMDP | GumbelMaxSCM) -> TabularMDP:
+    """The table of probabilities that is asked about."""
+    if isinstance(mdp, GumbelMaxSCM):
+        return mdp.mdp
+    if isinstance(mdp, TabularMDP):
+        return mdp
+    # A bijective model and an executed plan have the noise itself, so there is no range.
+    raise InputError(
+        f"expected a TabularMDP, got {type(mdp).__name__}: only tables of probabilities leave open "
+        "what would have happened; elsewhere explain gives the one value"
+    )

@@ -64,7 +64,7 @@ from counterplan.counterfactual.discrete.laws import (
 )
 from counterplan.counterfactual.support import Support, policy_support
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
-from counterplan.scm.gumbel import GumbelMaxSCM
+from counterplan.scm.gumbel import GumbelMaxSCM, table_of
 from counterplan.scm.tabular import TabularMDP, numbers
 
 if TYPE_CHECKING:
@@ -450,7 +450,7 @@ def value_interval(
     assume     only causal models that are "stable" or "monotone"; "none" for all
     rows       over all rows of these sets too
     """
-    model = _tabular(mdp)
+    model = table_of(mdp)
     model.check_episode(episode)
     if not isinstance(explanation, PolicyExplanation):
         raise InputError("value_interval needs the explanation of a discrete problem")
@@ -487,22 +487,10 @@ def robust_explain(
     assume, rows  as in `value_interval`
     progress  as in `explain`: where it returns False the status is 'limit'
     """
-    model = _tabular(mdp)
+    model = table_of(mdp)
     budget = whole_number(k, "k", maximum=LARGEST_BUDGET)
     problem = Problem(model, episode, budget, constraints or Constraints(), progress=progress)
     setting, law = prepare(problem)
     worst = Law(model, episode, 1.0, assume, sets=rows)
     method = f"{METHOD} over every causal model{'' if rows is None else f' and {rows.words}'}"
     return _optimal_policies(problem, setting, worst, law, method, believed=False)[-1]
-
-
-def _tabular(mdp: TabularMDP | GumbelMaxSCM) -> TabularMDP:
-    if isinstance(mdp, GumbelMaxSCM):
-        return mdp.mdp
-    if isinstance(mdp, TabularMDP):
-        return mdp
-    # A bijective model and an executed plan have the noise itself, so there is no range.
-    raise InputError(
-        f"expected a TabularMDP, got {type(mdp).__name__}: only tables of probabilities leave open "
-        "what would have happened; elsewhere explain gives the one value"
-    )

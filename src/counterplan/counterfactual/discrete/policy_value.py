@@ -32,7 +32,7 @@ from counterplan.counterfactual.discrete.distributions import forward_values
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting, evaluate
 from counterplan.counterfactual.discrete.laws import Law, extreme_values
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import GumbelMaxSCM
+from counterplan.scm.gumbel import GumbelMaxSCM, table_of
 from counterplan.scm.row_sets import RowSets
 from counterplan.scm.tabular import SUM_TOLERANCE, TabularMDP, numbers
 
@@ -168,9 +168,7 @@ def policy_value(
     behaviour  (S, A) probabilities of what was done; None: their shares in the episodes
     rows       `intervals`, `population` and `tipping_gamma` are over these sets too
     """
-    model = mdp.mdp if isinstance(mdp, GumbelMaxSCM) else mdp
-    if not isinstance(model, TabularMDP):
-        raise InputError(f"policy_value needs a TabularMDP, got {type(mdp).__name__}")
+    model = table_of(mdp)
     every = listed_episodes(episodes)
     if not every:
         raise InputError("policy_value: no episodes given")
