@@ -13,7 +13,7 @@ model that the claim assumes too. *Held*: how often the
 `small` is a random process of 8 states and 3 actions, another one for each data set, whose rows
 scatter around a mean of their state. On the `grid` of 7 x 7 fields, other pits for each data set,
 actions lead four ways, and one step in four goes anywhere near: rows of a state have little in
-common. Neither was looked at while the rules of claims were chosen.
+common. It was not looked at while the rules of claims were chosen; the others were.
 
 Without arguments everything is measured, and results/discrete_claims.md written.
 """

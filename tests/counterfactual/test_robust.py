@@ -175,22 +175,6 @@ def test_constraints_bind_robust_explanations(seed: int) -> None:
     assert ((rules.costs[drawn.actions] * changed).sum(axis=1) <= problem.k).all()
 
 
-def test_refusals() -> None:
-    mdp = cp.TabularMDP(np.full((3, 3, 3), 1 / 3), np.zeros((3, 3)))
-    episode, other = cp.Episode([0, 1, 2], [0, 1, 2]), cp.Episode([0, 1, 2], [1, 2, 0])
-    found = cp.explain(mdp, episode, 1)
-    for asked, message in (
-        ((3, episode, found), "expected a TabularMDP, got int"),
-        ((mdp, episode, "best"), "needs the explanation of a discrete problem"),
-        ((mdp, cp.Episode([0, 1], [0, 1]), found), "the explanation belongs to another problem"),
-        ((mdp, other, found), "belongs to another episode than the episode: pass"),
-    ):
-        with pytest.raises(InputError, match=message):
-            cp.value_interval(*asked)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="expected a TabularMDP, got str"):
-        cp.robust_explain("model", episode, 1)  # type: ignore[arg-type]
-
-
 # --- The set of counterfactual rows that causal models allow, against all couplings of p and q ---
 
 
@@ -525,6 +509,19 @@ def test_robust_explanations_over_uncertain_rows() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda m: cp.value_interval(3, ask(m), None), "expected a TabularMDP, got int"),
+        (lambda m: cp.value_interval(m, ask(m), "best"), "the explanation of a discrete problem"),
+        (
+            lambda m: cp.value_interval(m, cp.Episode([0, 1], [0, 1]), cp.explain(m, ask(m), 1)),
+            "the explanation belongs to another problem",
+        ),
+        (
+            lambda m: cp.value_interval(
+                m, cp.Episode([0, 1, 2], 1 - ask(m).actions), cp.explain(m, ask(m), 1)
+            ),
+            "belongs to another episode than the episode: pass",
+        ),
+        (lambda m: cp.robust_explain("model", ask(m), 1), "expected a TabularMDP, got str"),
         (lambda m: cp.RowSets.gamma(m, 0.5), "gamma is 0.5: expected a number from 1 up"),
         (lambda m: cp.RowSets.credible(m, 95), "level is 95: expected a number between 0 and 1"),
         (lambda m: cp.RowSets.pac(m, "x"), "delta must be an array of numbers"),

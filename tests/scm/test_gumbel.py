@@ -153,15 +153,12 @@ def test_sparse_and_dense_models_agree_bit_for_bit(seed: int) -> None:
     ],
 )
 def test_questions_without_an_answer(arguments: tuple[int, ...], message: str) -> None:
+    with pytest.raises(InputError, match="GumbelMaxSCM needs a TabularMDP, got ndarray"):
+        GumbelMaxSCM(np.zeros((2, 2, 2)))  # type: ignore[arg-type]
     scm = model_of(np.array([0.0, 0.5, 0.5]), np.array([0.2, 0.3, 0.5]))
     with pytest.raises(InputError) as caught:
         scm.counterfactual_row(*arguments)
     assert str(caught.value).startswith(message)
-
-
-def test_needs_a_tabular_model() -> None:
-    with pytest.raises(InputError, match="GumbelMaxSCM needs a TabularMDP, got ndarray"):
-        GumbelMaxSCM(np.zeros((2, 2, 2)))  # type: ignore[arg-type]
 
 
 # --- The closed form against rational arithmetic and numerical integration ---

@@ -8,7 +8,7 @@ errors that name the offending place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -400,10 +400,9 @@ def _checked_row_of(rows: Rows, row_of: ArrayLike) -> NDArray[np.int32]:
     table = np.asarray(row_of)
     if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.integer):
         raise InputError(f"row_of must hold whole numbers (S, A), got {table.dtype} {table.shape}")
-    _check_layout(rows, n_states=table.shape[0])
-    absent = np.argwhere((table < 0) | (table >= len(rows)))
-    if absent.size:
-        state, action = absent[0]
+    for flaw in _flaws(rows, n_states=table.shape[0]):
+        raise InputError(f"rows: {flaw}")
+    for state, action in np.argwhere((table < 0) | (table >= len(rows))):
         raise InputError(
             f"row_of names row {table[state, action]} for state {state}, action {action}, but "
             f"rows are 0..{len(rows) - 1}"
@@ -415,43 +414,34 @@ def _checked_row_of(rows: Rows, row_of: ArrayLike) -> NDArray[np.int32]:
             return f"state {state}, action {action}"
         return f"the unused row {row}"
 
-    bad = np.flatnonzero(~((rows.probabilities > 0.0) & (rows.probabilities <= 1.0)))
-    if bad.size:
-        row = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1
+    for bad in np.flatnonzero(~((rows.probabilities > 0.0) & (rows.probabilities <= 1.0))):
+        row = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
         raise InputError(
-            f"transitions: P(state {rows.indices[bad[0]]} | {pair(row)}) is "
-            f"{rows.probabilities[bad[0]]}: stored probabilities lie above 0 and up to 1"
+            f"transitions: P(state {rows.indices[bad]} | {pair(row)}) is "
+            f"{rows.probabilities[bad]}: stored probabilities lie above 0 and up to 1"
         )
     sums = np.add.reduceat(rows.probabilities, rows.indptr[:-1])
-    wrong = np.flatnonzero(np.abs(sums - 1.0) > STORED_SUM_TOLERANCE)
-    if wrong.size:
-        total = sums[wrong[0]]
-        raise InputError(f"transitions of {pair(int(wrong[0]))} sum to {total:.9g}, not 1")
+    for wrong in np.flatnonzero(np.abs(sums - 1.0) > STORED_SUM_TOLERANCE):
+        raise InputError(f"transitions of {pair(int(wrong))} sum to {sums[wrong]:.9g}, not 1")
     return table.astype(np.int32)
 
 
-def _check_layout(rows: Rows, n_states: int) -> None:
-    """Raise unless rows are compressed as `Rows` says."""
+def _flaws(rows: Rows, n_states: int) -> Iterator[str]:
+    """How rows are not compressed as `Rows` says, the first of which is to be told."""
     indptr, indices, probabilities = rows.arrays
-    problem = ""
     if any(array.ndim != 1 for array in rows.arrays):
-        problem = "indptr, indices and probabilities must have one dimension"
-    elif len(indices) != len(probabilities):
-        problem = f"{len(indices)} indices but {len(probabilities)} probabilities"
-    elif len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(indices):
-        problem = f"indptr must run from 0 to the {len(indices)} entries"
-    elif (lengths := np.diff(indptr)).min() < 1:
-        problem = f"row {np.flatnonzero(lengths < 1)[0]} has no entries"
-    elif (outside := indices[(indices < 0) | (indices >= n_states)]).size:
-        problem = f"next state {outside[0]} is not one of the states 0..{n_states - 1}"
-    else:
-        row_of = np.repeat(np.arange(len(rows)), lengths)
-        falling = np.flatnonzero((np.diff(row_of) == 0) & (np.diff(indices) <= 0))
-        if falling.size:
-            row = row_of[falling[0]]
-            problem = f"the next states of row {row} are not in ascending order"
-    if problem:
-        raise InputError(f"rows: {problem}")
+        yield "indptr, indices and probabilities must have one dimension"
+    if len(indices) != len(probabilities):
+        yield f"{len(indices)} indices but {len(probabilities)} probabilities"
+    if len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(indices):
+        yield f"indptr must run from 0 to the {len(indices)} entries"
+    for row in np.flatnonzero(np.diff(indptr) < 1):
+        yield f"row {row} has no entries"
+    for state in indices[(indices < 0) | (indices >= n_states)]:
+        yield f"next state {state} is not one of the states 0..{n_states - 1}"
+    row_of = np.repeat(np.arange(len(rows)), np.diff(indptr))
+    for place in np.flatnonzero((np.diff(row_of) == 0) & (np.diff(indices) <= 0)):
+        yield f"the next states of row {row_of[place]} are not in ascending order"
 
 
 def _shaped(values: ArrayLike, name: str, shape: tuple[int, ...]) -> FloatArray:
