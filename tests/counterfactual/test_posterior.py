@@ -108,6 +108,20 @@ def test_claims_hold_for_processes_that_come_from_the_prior() -> None:
     assert 0.8 < claimed / true < 1.25
 
 
+def test_halves_share_out_all_that_was_seen_but_the_episode() -> None:
+    _, model, episode = learned(1, 12, size=3)
+    known = Evidence.of(model, "risk=")
+    one, other = known.halves(episode, seed=3)
+    own = count_transitions([episode], 3, 2).transitions
+    for pair in np.ndindex(3, 2):
+        row = slice(*known.indptr[known.row_of[pair] :][:2])
+        prior, seen = known.posterior[row] - known.counts[row], known.counts[row]
+        both = one.posterior[row] + other.posterior[row] - 2.0 * prior
+        assert both == pytest.approx(seen + own[pair][known.indices[row]], abs=1e-9)
+        assert (one.posterior[row] >= prior + own[pair][known.indices[row]] - 1e-9).all()
+    assert 0.3 < (one.posterior.sum() - other.posterior.sum()) / known.counts.sum() + 0.5 < 0.7
+
+
 def test_one_policy_under_one_member_is_a_forward_pass() -> None:
     _, model, episode = learned(3, 8, size=4)
     found = cp.explain(model, episode, 2, risk=0.25)

@@ -49,23 +49,19 @@ class RowSets:
     words: str = "your own limits"
 
     def __post_init__(self) -> None:
-        starts, sizes = self.indptr[:-1], np.diff(self.indptr)
-        bad = np.flatnonzero(~((self.lower >= 0.0) & (self.lower <= self.upper)))
-        if not bad.size:
-            for name, limits, side in (("lower", self.lower, 1.0), ("upper", self.upper, -1.0)):
-                sums = np.add.reduceat(limits, starts)
-                off = np.flatnonzero(side * (sums - 1.0) > 1e-9)
-                if off.size:
-                    raise InputError(
-                        f"row sets: the {name} limits of {self._pair(int(off[0]))} sum to "
-                        f"{sums[off[0]]:.9g}, so no distribution lies between them"
-                    )
-            return
-        row = int(np.repeat(np.arange(len(sizes)), sizes)[bad[0]])
-        raise InputError(
-            f"row sets: P(state {self.indices[bad[0]]} | {self._pair(row)}) lies between "
-            f"{self.lower[bad[0]]} and {self.upper[bad[0]]}: limits go up, from 0"
-        )
+        for bad in np.flatnonzero(~((self.lower >= 0.0) & (self.lower <= self.upper))):
+            row = int(np.searchsorted(self.indptr, bad, side="right")) - 1
+            raise InputError(
+                f"row sets: P(state {self.indices[bad]} | {self._pair(row)}) lies between "
+                f"{self.lower[bad]} and {self.upper[bad]}: limits go up, from 0"
+            )
+        for name, limits, side in (("lower", self.lower, 1.0), ("upper", self.upper, -1.0)):
+            sums = np.add.reduceat(limits, self.indptr[:-1])
+            for off in np.flatnonzero(side * (sums - 1.0) > 1e-9):
+                raise InputError(
+                    f"row sets: the {name} limits of {self._pair(int(off))} sum to "
+                    f"{sums[off]:.9g}, so no distribution lies between them"
+                )
 
     def _pair(self, row: int) -> str:
         state, action = np.argwhere(self.row_of == row)[0]
