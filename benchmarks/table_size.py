@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from counterplan.core.episode import Episode
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import NeuralSCM
 from counterplan.scm.training import Training, samples
 from counterplan.scm.transitions import Transitions
 

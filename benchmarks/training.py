@@ -188,7 +188,7 @@ def _rounds(problem: dict[str, Any]) -> dict[str, Any]:
 
 def _whole_fit(data: Any) -> float:
     from benchmarks.measure import timed
-    from counterplan.scm.neural import NeuralSCM
+    from counterplan.scm.learned import NeuralSCM
     from counterplan.scm.training import Training
 
     settings = Training(patience=None, progress=False)

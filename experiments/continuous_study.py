@@ -35,7 +35,7 @@ from counterplan.counterfactual.continuous.astar import AStar
 from counterplan.counterfactual.continuous.claims import SequenceExplanation
 from counterplan.counterfactual.explain import explain
 from counterplan.domains import sepsis
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import NeuralSCM
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions
 from experiments.figure import Options

@@ -31,7 +31,7 @@ from counterplan.core.reward import LinearReward
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.explain import explain
 from counterplan.domains import sepsis
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import NeuralSCM
 from counterplan.scm.point import PointSCM
 from counterplan.scm.smooth import SmoothSCM
 from counterplan.scm.training import Training

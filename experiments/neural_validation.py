@@ -15,7 +15,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import NeuralSCM
 from counterplan.scm.training import Training, min_max_scaling
 from counterplan.scm.transitions import Transitions
 

@@ -33,7 +33,7 @@ from .planning.search.planners import UCT as UCT
 from .planning.search.planners import plan as plan
 from .runs.explain import explain_table as explain_table
 from .scm.gumbel import GumbelMaxSCM as GumbelMaxSCM
-from .scm.neural import NeuralSCM as NeuralSCM
+from .scm.learned import NeuralSCM as NeuralSCM
 from .scm.point import AdditiveNoiseSCM as AdditiveNoiseSCM
 from .scm.point import LocationScaleSCM as LocationScaleSCM
 from .scm.row_sets import RowSets as RowSets

@@ -13,7 +13,7 @@ import polars as pl
 from safetensors.numpy import load_file, save_file
 
 from counterplan.core.tensors import METADATA, digest
-from counterplan.scm.neural import NEURAL
+from counterplan.scm.learned import NEURAL
 from counterplan.tables.models import TABULAR
 
 Change: TypeAlias = Callable[[], object]

@@ -17,7 +17,7 @@ from counterplan.counterfactual.discrete.budget_dp import BudgetDP
 from counterplan.counterfactual.oracle import Exhaustive, best_sequence, brute_force
 from counterplan.counterfactual.support import NEIGHBOURS
 from counterplan.errors import InputError
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import NeuralSCM
 from counterplan.scm.support import Seen
 from counterplan.testing import random_problems
 from counterplan.testing.continuous import (

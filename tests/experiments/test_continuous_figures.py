@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from counterplan.counterfactual import Status
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import NeuralSCM
 from experiments import continuous_fit, continuous_patients, continuous_study, registry
 from experiments.continuous_study import OURS, PAPERS, Cell, Study
 from experiments.expected import broken

@@ -19,8 +19,8 @@ import counterplan as cp
 from counterplan.core.tensors import METADATA, digest
 from counterplan.errors import FileError, InputError
 from counterplan.scm import Scaling
+from counterplan.scm.learned import NEURAL, NeuralSCM
 from counterplan.scm.network import Network, gate_interval
-from counterplan.scm.neural import NEURAL, NeuralSCM
 from counterplan.scm.point import BatchReplay
 from counterplan.scm.support import Seen
 

@@ -202,26 +202,6 @@ def test_a_learned_model_and_its_members_pass_the_checks(curved: SmoothSCM) -> N
         check_scm(scm, episodes=episodes)
 
 
-def test_the_best_changes_are_those_of_brute_force(curved: SmoothSCM) -> None:
-    """Every sequence with two changes, replayed by hand."""
-    episode = CURVED.episodes(1, 21, T=6)[0]
-    doses, reward = np.array([[0.0], [1.0], [2.0]]), cp.LinearReward([0.0, 1.0, -0.5])
-    for scm in (replace(curved, draws=None), curved.members[1]):
-        found = cp.explain(scm, episode, 2, actions=doses, reward=reward)
-        taken = episode.actions[:, 0].astype(int)
-        noise = scm.abduct(episode)
-        values = {}
-        for plan in np.ndindex(*(3,) * 5):
-            if (np.array(plan) != taken).sum() > 2:
-                continue
-            states = [episode.states[:1]]
-            for t, action in enumerate(plan):
-                states.append(scm.step(states[-1], doses[[action]], noise[t : t + 1]))
-            values[plan] = float(reward(np.concatenate(states)).sum())
-        assert found.status == "optimal"
-        assert found.value == pytest.approx(max(values.values()), abs=1e-9)
-
-
 @pytest.mark.parametrize("size", [0.0, 0.1, 1e3, 1e7])
 def test_rows_without_effects_are_those_of_the_covariance(size: float) -> None:
     """However much larger effects are than noise: the sums of products stay positive."""

@@ -15,7 +15,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.limits import Progress
 from counterplan.core.validation import Seed
 from counterplan.errors import InputError, TrainingError
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import NeuralSCM
 from counterplan.scm.point import Scaling
 from counterplan.scm.training import Training, min_max_scaling, split
 from counterplan.scm.transitions import Transitions
@@ -233,31 +233,18 @@ def test_indices_and_names() -> None:
     np.testing.assert_array_equal(plain.location.state, fitted.location.state)
 
 
-def test_divergence_gives_advice_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    target = tmp_path / "model.safetensors"
-    settings = Training(learning_rate=1e4, progress=False)
-    with pytest.raises(TrainingError) as caught:
-        NeuralSCM.fit(LINEAR.episodes(30, 0), hidden=4, fixed=1, training=settings).save(target)
-    message = str(caught.value)
-    assert "diverged" in message
-    assert "Training(learning_rate=0.001)" in message
-    assert "outliers" in message
-    assert len(message.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("validation", [0.1, 0.0])
-def test_finite_losses_may_have_diverged_too(validation: float) -> None:
+@pytest.mark.parametrize(("rate", "validation"), [(1e4, 0.1), (1.0, 0.1), (1.0, 0.0)])
+def test_divergence_gives_advice(rate: float, validation: float) -> None:
     """A step of 1 throws the weights about, but nothing overflows."""
-    settings = Training(learning_rate=1.0, validation=validation, progress=False)
+    settings = Training(learning_rate=rate, validation=validation, progress=False)
     with pytest.raises(TrainingError) as caught:
         NeuralSCM.fit(LINEAR.episodes(30, 0), hidden=4, epochs=8, fixed=1, training=settings)
     message = str(caught.value)
-    assert re.match(r"training diverged: the loss is \d.* before training and -\d.* if", message)
+    assert message.startswith("training diverged: the ")
+    if rate == 1.0:
+        assert re.match(r".* loss is \d.* before training and -\d.* if", message)
     assert "Training(learning_rate=0.001)" in message
+    assert "outliers" in message
     assert len(message.splitlines()) == 1
 
 
@@ -384,20 +371,6 @@ def test_refusals(episodes: Any, options: dict[str, Any], message: str) -> None:
         NeuralSCM.fit(episodes, **{"fixed": 1, "epochs": 1, "hidden": 4, **options})
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
-
-
-def test_mixed_lengths_are_fine() -> None:
-    episodes = [
-        Episode(e.states[:n], e.actions[: n - 1])
-        for e, n in zip(EPISODES, (2, 5, 9, 3) * 7, strict=False)
-    ]
-    data = Transitions.collect([*episodes, Episode(FIRST.states[:1], FIRST.actions[:1])])
-    assert len(data) == (1 + 4 + 8 + 2) * 7
-    assert data.n_episodes == 28
-    second = data.of_episodes(np.array([1]))
-    np.testing.assert_array_equal(second.before, EPISODES[1].states[:4])
-    np.testing.assert_array_equal(second.after, EPISODES[1].states[1:5])
-    np.testing.assert_array_equal(second.actions, EPISODES[1].actions[:4])
 
 
 def test_a_fixed_feature_may_be_constant_if_its_range_is_given() -> None:

@@ -1,4 +1,5 @@
-"""What learned models of continuous states have in common, whatever their networks are made of.
+"""Learned models of continuous states: what they have in common, whatever their networks are made
+of, and the neural one of the 2023 paper, whose units are tanh.
 
     s' = [fixed features of s,  h(s, a) + phi(s, a) * u],      phi = softplus(o),   u ~ N(0, L L^T)
 
@@ -9,19 +10,19 @@ makes of them. How files are protected stands in `core.tensors`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 
 from counterplan.core.files import suffix_of
 from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.core.validation import FloatArray, whole_number
-from counterplan.errors import FileError, InputError
-from counterplan.scm.network import Network, NetworkSlopes, held_slopes
+from counterplan.errors import FileError, InputError, NotApplicableError, not_installed
+from counterplan.scm.network import Network, NetworkSlopes, NeuralReplay, held_slopes
 from counterplan.scm.point import (
     LocationScaleSCM,
     Region,
@@ -31,6 +32,11 @@ from counterplan.scm.point import (
     number_array,
 )
 from counterplan.scm.support import Seen
+
+if TYPE_CHECKING:
+    from counterplan.core.episode import Episode
+    from counterplan.scm.training import FitSettings
+    from counterplan.scm.transitions import Transitions
 
 NETWORKS = ("location", "scale")
 SCALING = ("state_offset", "state_range", "action_offset", "action_range")
@@ -120,10 +126,11 @@ class LearnedSCM(LocationScaleSCM):
             raise InputError("noise_cholesky has a zero on its diagonal: every feature needs noise")
         if self.seen is not None:
             self.seen.check(D, d)
-        if self.limits is not None and (
-            np.shape(self.limits) != (moving, 2) or not (np.diff(self.limits) >= 0.0).all()
-        ):
-            raise InputError(f"limits: expected {moving} pairs, the lower end first")
+        if self.limits is not None:
+            limits = number_array(self.limits, "limits")
+            object.__setattr__(self, "limits", limits)
+            if limits.shape != (moving, 2) or not (limits[:, 0] <= limits[:, 1]).all():
+                raise InputError(f"limits: expected {moving} pairs, the lower end first")
         for key, count in (("features", features), ("actions", components)):
             given = self.about.get(key, ())
             if not isinstance(given or (), list | tuple) or not all(
@@ -316,6 +323,68 @@ class LearnedSCM(LocationScaleSCM):
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return np.logaddexp(0.0, self.scale(states, actions))
+
+
+NEURAL = learned_format("counterplan neural model", Network)
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralSCM(LearnedSCM):
+    """A location-scale model whose location and scale are networks with one hidden layer."""
+
+    kind: ClassVar[str] = "neural"
+    network: ClassVar[type[Network]] = Network
+    replays = NeuralReplay
+    format: ClassVar[TensorFormat] = NEURAL
+
+    @classmethod
+    def from_weights(
+        cls,
+        location: Mapping[str, Any],
+        scale: Mapping[str, Any],
+        noise_cholesky: Any,
+        fixed: int = 0,
+        scaling: Scaling | None = None,
+    ) -> NeuralSCM:
+        """From trained weights: each network a mapping with the keys state (H, D), bias (H,),
+        action (H, d), output (O, H), output_bias (O,) and multiplier (1 if not given)."""
+        return cls(
+            Network.from_weights(location, "location"),
+            Network.from_weights(scale, "scale"),
+            noise_cholesky,
+            whole_number(fixed, "fixed"),
+            scaling,
+        )
+
+    @classmethod
+    def fit(
+        cls, episodes: Iterable[Episode] | Transitions, **settings: Unpack[FitSettings]
+    ) -> NeuralSCM:
+        """Learn a model from episodes with states (T, D) and action vectors, in physical units.
+
+        episodes   where actions are indices or columns have names, `Transitions.collect(...)`
+        hidden     units of each network (200)
+        lipschitz  constants of location and scale in the model's units, which the result never
+                   exceeds; None for networks without constraint ((1.0, 0.1))
+        epochs     at most; `training` says when to stop before (100)
+        seed       of all that is drawn (0)
+        fixed      leading features that never change (0)
+        training   how to train, a `Training`
+        progress   called with a `Progress` after each epoch; False ends the training, and the best
+                   epoch so far counts
+
+        The same data and seed give the same model, bit for bit, on the same machine with the same
+        versions and number of cores.
+        """
+        from counterplan.scm.transitions import Transitions
+
+        try:
+            from counterplan.scm.neural_training import Request, fit_neural
+        except ModuleNotFoundError:
+            raise NotApplicableError(not_installed("networks need jax", "neural")) from None
+
+        given = episodes if isinstance(episodes, Transitions) else Transitions.collect(episodes)
+        return cls(*fit_neural(given, Request(**settings)))
 
 
 def array_group(arrays: dict[str, Any], names: tuple[str, ...], what: str) -> list[Any]:

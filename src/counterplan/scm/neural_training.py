@@ -236,7 +236,8 @@ def constrained_layers(
     output = along * state[:, D - O :].T + np.sqrt(1.0 - along**2) * other.T
     bias = rng.uniform(-BIAS, BIAS, H)
     action = rng.uniform(-ACTION, ACTION, (H, data.inputs.shape[1] - D))
-    return _layers(state, bias, action, output, -output @ np.tanh(multiplier * bias))
+    every = state, bias, action, output, -output @ np.tanh(multiplier * bias)
+    return Layers(*map(_single, every))
 
 
 def free_layers(data: Samples, hidden: int, rng: np.random.Generator, fitted: bool) -> Layers:
@@ -255,11 +256,7 @@ def free_layers(data: Samples, hidden: int, rng: np.random.Generator, fitted: bo
         gram = centred.T @ centred + RIDGE * len(few) * np.eye(H)
         output = np.linalg.solve(gram, centred.T @ targets).T
         output_bias = targets.mean(axis=0) - output @ units.mean(axis=0)
-    return _layers(weights[:, :D], bias, weights[:, D:], output, output_bias)
-
-
-def _layers(*weights: FloatArray) -> Layers:
-    return Layers(*map(_single, weights))
+    return Layers(*map(_single, (weights[:, :D], bias, weights[:, D:], output, output_bias)))
 
 
 def first_noise(data: Samples) -> tuple[FloatArray, FloatArray]:

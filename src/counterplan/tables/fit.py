@@ -27,8 +27,7 @@ from counterplan.scm.estimate import (
     estimate_mdp,
     neighbour_prior,
 )
-from counterplan.scm.learned import LearnedSCM
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import LearnedSCM, NeuralSCM
 from counterplan.scm.smooth import SmoothSCM
 from counterplan.scm.support import collect_seen
 from counterplan.scm.tabular import TabularMDP

@@ -90,7 +90,7 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | LearnedSC
         return _from_json(path, content)
     header = content[8 : 8 + int.from_bytes(content[:8], "little")]
     if TABULAR.name.encode() not in header:
-        from counterplan.scm.neural import NEURAL, NeuralSCM
+        from counterplan.scm.learned import NEURAL, NeuralSCM
         from counterplan.scm.smooth import SMOOTH, SmoothSCM
 
         tensors = tensors_from_bytes(path, content, (TABULAR, NEURAL, SMOOTH))

@@ -28,7 +28,7 @@ from counterplan.counterfactual.continuous.claims import SequenceExplanation
 from counterplan.counterfactual.oracle import SequenceWorld
 from counterplan.errors import InputError
 from counterplan.scm.cosine import CosineNetwork
-from counterplan.scm.neural import NeuralSCM
+from counterplan.scm.learned import NeuralSCM
 from counterplan.scm.point import (
     AdditiveNoiseSCM,
     ElementwiseSCM,
