@@ -249,10 +249,10 @@ CASES = {
         "location_state", (3, 99), r": location: state weights have shape \(3, 99\),"
     ),
     "weights of no size": array(
-        "location_state", (0, 12), r": .*'location_state' has shape \(0, 12\)"
+        "location_state", (0, 12), r": location: state weights have shape \(0, 12\)"
     ),
     "weights of five dimensions": array(
-        "location_bias", (1, 1, 1, 1, 4), r": .*'location_bias' has shape \(1, 1"
+        "location_bias", (1, 1, 1, 1, 4), r": location: bias weights have shape \(1, 1"
     ),
     "half a scaling": without("state_range", ": of the scaling only state_offset, .* are there"),
     "range of nothing": first("state_range", 0, ": scaling: the range of state column 0 is 0.0"),
