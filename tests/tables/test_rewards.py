@@ -26,6 +26,7 @@ from counterplan.tables.rewards import (
     is_cost_name,
     learn_rewards,
     regressed,
+    reward_as_state,
     values_ahead,
 )
 from counterplan.tables.schema import Column, Schema, schema_from_dict
@@ -236,6 +237,75 @@ def test_a_reward_that_bends_is_told_and_its_slope_is_unsure() -> None:
     assert np.sqrt(reward.state.variance(np.ones((1, 1)), np.zeros((1, 1)))) == pytest.approx(
         unsure
     )
+
+
+def test_a_reward_that_is_best_in_the_middle_is_a_state() -> None:
+    """Unless it is about linear, missing in a row, or also tells what is done in its row."""
+    every = workshop(100, 8)
+    prices = np.array([*PRICES.values()])
+
+    def turned(reward: Any) -> Schema | None:
+        return reward_as_state(
+            WORKSHOP, Rows([one._replace(rewards=reward(one.episode)) for one in every])
+        )
+
+    found = turned(lambda episode: -((episode.states[:, 0] - 3.0) ** 2))
+    assert found is not None
+    assert found.columns[-1] == replace(WORKSHOP.columns[-1], role="state", better="lower")
+    assert found.columns[:-1] == WORKSHOP.columns[:-1]
+    assert turned(lambda episode: -2.0 * episode.states[:, 0]) is None
+    assert turned(lambda episode: -np.append(episode.states[1:, 0] ** 2, np.nan)) is None
+
+    def paid(episode: cp.Episode) -> Any:
+        spent = np.append(prices[episode.actions[:, 0].astype(int)], 0.0)
+        return -((episode.states[:, 0] - 3.0) ** 2) - spent
+
+    assert turned(paid) is None
+
+
+def test_advice_towards_the_middle_is_right(tmp_path: Path) -> None:
+    """A room that is best at 20 degrees: taken as linear, its reward would ask for ever more heat,
+    or less. Here it is known what each change would have led to."""
+    rng, rows, luck = np.random.default_rng(3), [], {}
+
+    def warmed(degrees: Any, heat: Any, noise: Any) -> Any:
+        return degrees + 0.3 * (14.0 - degrees) + 2.0 * heat + noise
+
+    for number in range(120):
+        degrees = rng.uniform(12.0, 26.0)
+        for t in range(8):
+            heat = int(rng.integers(3))
+            rows.append((f"{number}", t, degrees, heat, 10.0 - (degrees - 20.0) ** 2))
+            luck[number, t] = rng.normal(0.0, 0.4)
+            degrees = warmed(degrees, heat, luck[number, t])
+    names = ["episode_id", "t", "degrees", "heat", "comfort"]
+    frame = pl.DataFrame(rows, schema=names, orient="row")
+    columns = (
+        Column("degrees", "state"),
+        Column("heat", "action", levels=(0.0, 1.0, 2.0)),
+        Column("comfort", "reward"),
+    )
+    model: Any = cp.fit(frame, Schema(columns), members=4)
+    layout = layout_of_model(model)
+    assert layout.schema.columns[-1].role == "state"
+    assert any("curved function" in one for one in model.about["remarks"])
+    gains = []
+    for number in range(0, 120, 12):
+        own = frame.filter(pl.col("episode_id") == f"{number}")
+        states = own.select("degrees", "comfort").to_numpy()
+        episode = cp.Episode(states, own["heat"].to_numpy()[:-1, None].astype(float))
+        given = {"actions": layout.action_set(episode), "reward": layout.reward(episode)}
+        best = cp.explain(model, episode, 1, **given)
+        degrees, truly = states[0, 0], 0.0
+        chosen = layout.action_set(episode)
+        for t in range(7):
+            heat = chosen[t][best.actions[t]][0] if chosen.ndim == 3 else chosen[best.actions[t]][0]
+            degrees = warmed(degrees, heat, luck[number, t])
+            truly += 10.0 - (degrees - 20.0) ** 2
+        gains.append((best.improvement, truly - states[1:, 1].sum()))
+    claimed, true = np.array(gains).T
+    assert true.min() > -1.0
+    assert true.mean() == pytest.approx(claimed.mean(), rel=0.25)
 
 
 def test_an_end_that_was_decided_earlier_is_told_and_its_weights_are_unsure() -> None:

@@ -7,17 +7,18 @@
 
 x() has a column for each number, and for each category, or level of an action, but the first. H is
 half the usual length of an episode. A reward that is exactly so is taken as it is; of one that is
-nearly so R² is told, and one that is not is refused. How well the end can be predicted is tried on
-episodes that the regression has not seen. Rows with a state that is not plausible, and the few
-rewards that are far from what states and actions explain (a slip of the pen, or -999 for a gap),
-are told and left out.
+nearly so R² is told, and one that is not is refused. One that bends, and that the state of its row
+tells alone (it is best somewhere in the middle), is learned as one more state instead. How well the
+end can be predicted is tried on episodes that the regression has not seen. Rows with a state that
+is not plausible, and the few rewards that are far from what states and actions explain (a slip of
+the pen, or -999 for a gap), are told and left out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,8 @@ EXACT, LEAST = 1e-6, 0.5
 FAIR_SHARE, FAIR_AMOUNT = 0.65, 0.3
 # The least share of what a regression leaves that squares explain if it is called bent.
 BENT = 0.1
+# Rows for each number of a regression on squares and products.
+ENOUGH = 5
 # By so much the rest of an episode must predict the end better for it to matter.
 EARLIER = 0.1
 FOLDS = 5
@@ -247,6 +250,38 @@ def bent(
     weight = slopes * away.var(axis=0)
     names = [columns[place - first].name for place in places[weight >= 0.1 * weight.max()]]
     return found._replace(covariance=covariance), names
+
+
+def reward_as_state(schema: Schema, table: Rows) -> Schema | None:
+    """The schema with its reward as a state column, where that is what it is: one that every row
+    has, that squares and products of states explain clearly better than the states themselves, and
+    of which what is done in the row then tells no more. None where it is not."""
+    given, steps = table.earned, schema.rewards
+    if given is None or len(steps) != 1 or not np.isfinite(given).all():
+        return None
+    rows = table.acts & table.plausible
+    x, y = coded(schema.features, table.states)[rows], given[rows]
+    x = x[:, x.std(axis=0) > 0.0]
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    first, second = np.triu_indices(x.shape[1])
+    curved = np.column_stack([x, x[:, first] * x[:, second]])
+    both = np.column_stack([curved, _acted(schema, table)[rows]])
+    if len(y) < ENOUGH * both.shape[1]:
+        return None
+    flat, alone, acted = (
+        regressed(one, y).left / (len(y) - one.shape[1]) for one in (x, curved, both)
+    )
+    rounding = EXACT**2 * float(y.var())
+    if alone >= (1.0 - BENT) * flat or acted + rounding < (1.0 - BENT) * alone:
+        return None
+    better = "higher" if steps[0].merit > 0.0 else "lower"
+    return replace(
+        schema,
+        columns=tuple(
+            replace(one, role="state", better=better) if one is steps[0] else one
+            for one in schema.columns
+        ),
+    )
 
 
 def _bends(name: str, columns: Sequence[str]) -> str:
