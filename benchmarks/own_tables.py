@@ -1,10 +1,11 @@
 """Advice on tables as people bring them, against the truth: `python -m benchmarks.own_tables`.
 
-Five simulated tables, each with something that is easily mistranslated: drugs by name with doses,
+Six simulated tables, each with something that is easily mistranslated: drugs by name with doses,
 costs of what is done, visits at irregular dates, slips of the pen and codes for "not measured", an
-outcome that is known only at the end. The simulators keep the noise of every episode, so what any
-other sequence of actions would truly have led to is known, and so is the best of all sequences with
-at most k changes that exist. Every table goes through the command line: `fit`, then `explain`.
+outcome that is known only at the end, a reward that is best in the middle. The simulators keep the
+noise of every episode, so what any other sequence of actions would truly have led to is known, and
+so is the best of all sequences with at most k changes that exist. Every table goes through the
+command line: `fit`, then `explain`.
 
     possible   how much better the best sequence is, on average
     true       how much better the advice truly is: its share of what was possible
@@ -114,7 +115,7 @@ def plans_within(case: Simulated, n_actions: int, k: int) -> NDArray[np.int64]:
     return np.array(found)
 
 
-# --- The five tables --------------------------------------------------------------------------
+# --- The six tables ---------------------------------------------------------------------------
 
 
 def _choices(case: Simulated, process: Process, names: Sequence[str], t: int) -> dict[str, Any]:
@@ -474,12 +475,88 @@ ENDS = Process(
     plain=_HOME_SCHEMA.format(merit='better = "lower"', role="outcome"),
 )
 
+CLIMATES = tuple(product((0, 1, 2, 3), ("shut", "half", "open")))
+_HEATER = np.array([float(heater) for heater, _ in CLIMATES])
+_VENTS = np.array([{"shut": 0.0, "half": 0.5, "open": 1.0}[vents] for _, vents in CLIMATES])
+
+
+def _climate(fixed: Array, states: Array, actions: NDArray[np.int64], noise: Array) -> Array:
+    warm, moist = states.T
+    heater, vents = _HEATER[actions], _VENTS[actions]
+    lost = 0.5 * (fixed[0] - warm) * (0.25 + 0.5 * vents)
+    wetter = moist + 6.0 - 14.0 * vents - 1.2 * heater + 3.0 * noise[1]
+    return np.column_stack([warm + lost + 1.6 * heater + 0.6 * noise[0], np.clip(wetter, 0, 100)])
+
+
+def _growth(states: Array) -> Array:
+    warm, moist = states[..., 0] - 22.0, states[..., 1] - 65.0
+    return np.asarray(10.0 - 0.12 * warm**2 - 0.004 * moist**2)
+
+
+def _climate_policy(fixed: Array, state: Array) -> Array:
+    wanted = np.clip((22.0 - state[0]) / 2.0, 0.0, 3.0)
+    dry = np.array([0.5, 0.3, 0.2])[(2.0 * _VENTS).astype(int)]
+    wet = np.array([0.2, 0.4, 0.4])[(2.0 * _VENTS).astype(int)]
+    chance = np.exp(-0.5 * (_HEATER - wanted) ** 2)
+    return np.asarray(chance * np.where(state[1] < 70.0, dry, wet))
+
+
+def _climate_rows(number: int, case: Simulated) -> list[dict[str, Any]]:
+    return [
+        {
+            "batch": f"G{number:03d}",
+            "day": t,
+            "outside": case.fixed[0],
+            "warmth": round(case.states[t, 0], 3),
+            "moisture": round(case.states[t, 1], 2),
+            **_choices(case, MIDDLE, ("heater", "vents"), t),
+            "growth": round(float(_growth(case.states[t])), 4),
+        }
+        for t in range(DECISIONS + 1)
+    ]
+
+
+_CLIMATE_SCHEMA = """
+[table]
+episode = "batch"
+time = "day"
+[columns.outside]
+role = "fixed"
+[columns.warmth]
+role = "state"
+[columns.moisture]
+role = "state"
+[columns.heater]
+role = "action"
+levels = [0, 1, 2, 3]
+[columns.vents]
+role = "action"
+labels = ["shut", "half", "open"]
+ordered = true
+[columns.growth]
+role = "reward"
+"""
+
+MIDDLE = Process(
+    actions=CLIMATES,
+    fixed=lambda rng: np.array([round(rng.normal(8.0, 4.0), 2)]),
+    start=lambda rng: np.array([rng.normal(18.0, 3.0), np.clip(rng.normal(70.0, 10.0), 0, 100)]),
+    draw=lambda rng: rng.normal(size=(DECISIONS, 2)),
+    policy=_climate_policy,
+    step=_climate,
+    worth=lambda fixed, states, actions: _growth(states).sum(axis=1),
+    rows=_climate_rows,
+    schema=_CLIMATE_SCHEMA,
+    plain=_CLIMATE_SCHEMA,
+)
+
 TABLES = {
     "drugs by name, with doses": NAMED,
     "costs": COSTS,
     "irregular dates": DATES,
     "slips and codes": SLIPS,
     "an outcome at the end": ENDS,
+    "best in the middle": MIDDLE,
 }
 
 
