@@ -519,9 +519,6 @@ class TrueExplainer(ContinuousExplainer):
     def outliers(self, episode: cp.Episode) -> tuple[Any, ...]:
         return ()
 
-    def exits(self, explanation: Any) -> list[Any]:
-        return []
-
 
 def asked(explainer: ContinuousExplainer, one: Recorded, k: int, fixed: int = 0) -> Any:
     rules = cp.Constraints(fixed_steps=range(fixed))
