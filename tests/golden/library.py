@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,8 @@ def names() -> dict[str, Any]:
     """Every public name, and how it is called."""
     packages = ("counterfactual", "planning", "scm", "tables")
     public = [name for name in cp.__all__ if name not in packages]
-    public += [f"{one}.{name}" for one in packages for name in getattr(cp, one).__all__]
+    homes = {one: import_module(f"counterplan.{one}") for one in packages}
+    public += [f"{one}.{name}" for one, home in homes.items() for name in home.__all__]
     found: dict[str, Any] = {}
     for name in public:
         value = attrgetter(name)(cp)
