@@ -328,3 +328,13 @@ def test_the_spread_of_a_claim(lean: float) -> None:
     assert found.harm == pytest.approx(stats.t(1).cdf(-(2 + luck) / found.spread), abs=1e-9)
     same: Any = cp.replay(scm, episode, {}, **asked)
     assert (same.spread, same.harm, same.interval) == (0.0, 0.0, (0.0, 0.0))
+
+
+def test_a_claim_at_the_end_of_a_range_is_not_sure() -> None:
+    """More luck changes nothing there, less does."""
+    scm = replace(by_hand(2.0), form=np.zeros(1), limits=np.array([[-9.0, 0.9]]))
+    episode = cp.Episode(np.array([[0.0], [0.3], [0.2]]), [0, 0])
+    asked: dict[str, Any] = {"actions": [[0.0], [1.0]], "reward": cp.LinearReward([1.0])}
+    found: Any = cp.replay(scm, episode, {0: 1}, **asked)
+    assert found.states[1, 0] == pytest.approx(0.9)
+    assert found.spread > 1.0

@@ -57,6 +57,23 @@ def test_by_hand() -> None:
     assert "a hidden cause 1.5 times as strong as the noise would undo it" in str(result)
 
 
+class Held(Walk):
+    """The same, but never above 2."""
+
+    def step(self, states: Any, actions: Any, noise: Any) -> Any:
+        return np.minimum(states + actions + noise, 2.0)
+
+
+def test_a_hidden_cause_counts_where_a_range_holds_the_state() -> None:
+    """There a small shift does nothing, in either direction."""
+    scm = Held()
+    result = cp.sensitivity(scm, EPISODE, cp.replay(scm, EPISODE, {0: 1}, **ASKED), draws=20)
+    first = np.minimum(4.0 - 2.0 * result.gamma, 2.0)
+    second = np.minimum(first + 0.5, 2.0)
+    assert result.at_gamma[0] == pytest.approx(first + second + second - 1.0 - 3.0, abs=1e-9)
+    assert result.tipping_gamma is not None
+
+
 def test_luck_that_carries_everything_tips() -> None:
     scm, episode = Walk(), cp.Episode(np.array([[0.0], [8.0], [8.0]]), [0, 0])
     found = cp.explain(scm, episode, k=1, actions=[[0.0], [1.0]], reward=ASKED["reward"])

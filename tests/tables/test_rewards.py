@@ -15,6 +15,7 @@ from counterplan.core.reward import EpisodeReward
 from counterplan.counterfactual import oracle
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import answer_of, trajectory
+from counterplan.runs.explain import open_cohort
 from counterplan.runs.explainer import ContinuousExplainer, DiscreteExplainer
 from counterplan.tables.fit import FitSettings, doubtful_costs, fit_discrete
 from counterplan.tables.layout import SchemaLayout, layout_of_model
@@ -24,9 +25,9 @@ from counterplan.tables.rewards import (
     Learned,
     coded,
     is_cost_name,
+    is_curved,
     learn_rewards,
     regressed,
-    reward_as_state,
     values_ahead,
 )
 from counterplan.tables.schema import Column, Schema, schema_from_dict
@@ -244,23 +245,23 @@ def test_a_reward_that_is_best_in_the_middle_is_a_state() -> None:
     every = workshop(100, 8)
     prices = np.array([*PRICES.values()])
 
-    def turned(reward: Any) -> Schema | None:
-        return reward_as_state(
+    def turned(reward: Any) -> bool:
+        return is_curved(
             WORKSHOP, Rows([one._replace(rewards=reward(one.episode)) for one in every])
         )
 
-    found = turned(lambda episode: -((episode.states[:, 0] - 3.0) ** 2))
-    assert found is not None
+    assert turned(lambda episode: -((episode.states[:, 0] - 3.0) ** 2))
+    assert not turned(lambda episode: -2.0 * episode.states[:, 0])
+    assert not turned(lambda episode: -np.append(episode.states[1:, 0] ** 2, np.nan))
+    found = WORKSHOP.with_reward_as_state
     assert found.columns[-1] == replace(WORKSHOP.columns[-1], role="state", better="lower")
     assert found.columns[:-1] == WORKSHOP.columns[:-1]
-    assert turned(lambda episode: -2.0 * episode.states[:, 0]) is None
-    assert turned(lambda episode: -np.append(episode.states[1:, 0] ** 2, np.nan)) is None
 
     def paid(episode: cp.Episode) -> Any:
         spent = np.append(prices[episode.actions[:, 0].astype(int)], 0.0)
         return -((episode.states[:, 0] - 3.0) ** 2) - spent
 
-    assert turned(paid) is None
+    assert not turned(paid)
 
 
 def test_advice_towards_the_middle_is_right(tmp_path: Path) -> None:
@@ -289,6 +290,9 @@ def test_advice_towards_the_middle_is_right(tmp_path: Path) -> None:
     layout = layout_of_model(model)
     assert layout.schema.columns[-1].role == "state"
     assert any("curved function" in one for one in model.about["remarks"])
+    # The schema that it was learned with is good for explaining, too.
+    cohort = open_cohort(frame, model, Schema(columns))
+    assert cohort.explainer.layout.schema == layout.schema
     gains = []
     for number in range(0, 120, 12):
         own = frame.filter(pl.col("episode_id") == f"{number}")

@@ -179,6 +179,11 @@ def _by_member(
     turned[:, changed] *= np.where(np.stack([raises, ~raises]), 1.0, -1.0)
     # One standard deviation of each changed step's noise, the way that is worse.
     up, down = (one_by_one(noise + side * STEP * deviation) for side in (1.0, -1.0))
+    if (up == down).any():  # a small shift does nothing where a range holds what it moves
+        far = (one_by_one(noise + side * GAMMAS[-1] * deviation) for side in (1.0, -1.0))
+        up, down = (
+            np.where(up == down, other, near) for near, other in zip((up, down), far, strict=True)
+        )
     worse = np.zeros_like(noise)
     worse[changed] = np.where(up > down, -deviation, deviation)
     shifted = noise + GAMMAS[:, None, None] * worse

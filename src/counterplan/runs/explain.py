@@ -262,6 +262,9 @@ def open_cohort(
         from counterplan.tables.schema import read_schema
 
         schema = read_schema(Path(schema))
+    if own is not None and schema is not None and len(schema.rewards) == 1:
+        # `fit` learned the reward as a state: the model knows.
+        schema = own if schema.with_reward_as_state == own else schema
     if (described := schema or own) is not None:
         about, read, outcomes = _by_schema(table, opened, name, described)
     elif isinstance(opened, TabularMDP):

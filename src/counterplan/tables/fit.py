@@ -65,8 +65,8 @@ from counterplan.tables.rewards import (
     end_by_state,
     expected_after,
     is_cost_name,
+    is_curved,
     learn_rewards,
-    reward_as_state,
     values_ahead,
 )
 from counterplan.tables.schema import VALUE, Schema, read_schema
@@ -206,14 +206,15 @@ def fit_continuous(
     with open_table(path, schema) as table:
         found, summary, filled = Rows(list(table)), table.summary(), table.filled
         remarks = doubtful_costs(table)
-    if (turned := reward_as_state(schema, found)) is not None:
-        fitted, reward = fit_continuous(path, turned, settings, support), schema.rewards[0]
+    if is_curved(schema, found):
+        fitted = fit_continuous(path, schema.with_reward_as_state, settings, support)
+        reward = schema.rewards[0]
         why = (
             f"column {reward.name!r}: is a curved function of the other states of its row: learned "
             f"as a state of its own, of which {'more' if reward.merit > 0 else 'less'} is better"
         )
         known = fitted.model.about
-        model = replace(fitted.model, about={**known, REMARKS: [why, *known[REMARKS]]})
+        model = replace(fitted.model, about={**known, REMARKS: [*remarks, why, *known[REMARKS]]})
         return fitted._replace(model=model)
     means = plausible_means(found, layout, table.means)
     if any(filled[name].mean and mean != table.means[name] for name, mean in means.items()):

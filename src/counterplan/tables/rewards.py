@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,8 +47,8 @@ EXACT, LEAST = 1e-6, 0.5
 FAIR_SHARE, FAIR_AMOUNT = 0.65, 0.3
 # The least share of what a regression leaves that squares explain if it is called bent.
 BENT = 0.1
-# Rows for each number of a regression on squares and products.
-ENOUGH = 5
+# Rows for each term of a regression on squares and products, and at most so many of both.
+ENOUGH, MOST_ROWS, MOST_TERMS = 5, 20_000, 300
 # By so much the rest of an episode must predict the end better for it to matter.
 EARLIER = 0.1
 FOLDS = 5
@@ -252,36 +252,30 @@ def bent(
     return found._replace(covariance=covariance), names
 
 
-def reward_as_state(schema: Schema, table: Rows) -> Schema | None:
-    """The schema with its reward as a state column, where that is what it is: one that every row
-    has, that squares and products of states explain clearly better than the states themselves, and
-    of which what is done in the row then tells no more. None where it is not."""
-    given, steps = table.earned, schema.rewards
-    if given is None or len(steps) != 1 or not np.isfinite(given).all():
-        return None
-    rows = table.acts & table.plausible
-    x, y = coded(schema.features, table.states)[rows], given[rows]
+def is_curved(schema: Schema, table: Rows) -> bool:
+    """Whether the reward of steps is a state of its own: one that every row has, that squares and
+    products of states explain clearly better than the states themselves, and of which what is done
+    in the row then tells no more."""
+    given = table.earned
+    if given is None or len(schema.rewards) != 1 or not np.isfinite(given).all():
+        return False
+    rows = np.flatnonzero(table.acts & table.plausible)
+    rows = rows[:: 1 + len(rows) // MOST_ROWS]
+    x, y = coded(schema.features, table.states[rows]), given[rows]
     x = x[:, x.std(axis=0) > 0.0]
+    done = _acted(schema, table)[rows]
+    width = x.shape[1] * (x.shape[1] + 3) // 2 + done.shape[1]
+    if not x.shape[1] or width > min(MOST_TERMS, len(y) // ENOUGH):
+        return False
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     first, second = np.triu_indices(x.shape[1])
     curved = np.column_stack([x, x[:, first] * x[:, second]])
-    both = np.column_stack([curved, _acted(schema, table)[rows]])
-    if len(y) < ENOUGH * both.shape[1]:
-        return None
     flat, alone, acted = (
-        regressed(one, y).left / (len(y) - one.shape[1]) for one in (x, curved, both)
+        regressed(one, y).left / (len(y) - one.shape[1])
+        for one in (x, curved, np.column_stack([curved, done]))
     )
     rounding = EXACT**2 * float(y.var())
-    if alone >= (1.0 - BENT) * flat or acted + rounding < (1.0 - BENT) * alone:
-        return None
-    better = "higher" if steps[0].merit > 0.0 else "lower"
-    return replace(
-        schema,
-        columns=tuple(
-            replace(one, role="state", better=better) if one is steps[0] else one
-            for one in schema.columns
-        ),
-    )
+    return bool(alone < (1.0 - BENT) * flat and acted + rounding >= (1.0 - BENT) * alone)
 
 
 def _bends(name: str, columns: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -237,6 +237,16 @@ class Schema:
             object.__setattr__(self, "kind", implied_kind(self.of("state")))
         object.__setattr__(self, "min_count", int(self.min_count))
         object.__setattr__(self, "combinations", _typed(self.combinations))
+
+    @property
+    def with_reward_as_state(self) -> Schema:
+        """The same, with its one reward of each step as a state of which more, or less, is good."""
+        (reward,) = self.rewards
+        better = "higher" if reward.merit > 0.0 else "lower"
+        turned = replace(reward, role="state", better=better)
+        return replace(
+            self, columns=tuple(turned if one is reward else one for one in self.columns)
+        )
 
     def of(self, *roles: str) -> tuple[Column, ...]:
         """The columns with one of these roles."""

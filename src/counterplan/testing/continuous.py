@@ -143,6 +143,7 @@ def _transitions(
 
 def _check_reproduction(scm: PointSCM, episode: Episode, actions: FloatArray | None) -> None:
     taken, states = taken_vectors(episode, actions), episode.states
+    scm = scm.admitting(states)
     noise = scm.infer(states[:-1], taken, states[1:])
     again = np.asarray(scm.step(states[:-1], taken, noise))
     assert again.shape == states[1:].shape, (

@@ -133,7 +133,9 @@ def _unseen_variance(model: Member, actions: IntArray) -> float:
     by_form = model.earned(off, np.repeat(actions[None], len(form), axis=0)) - value
     noises = _other_luck(model, actions, course[0])
     by_luck = model.under(actions, noises) - value if len(noises) else np.zeros(0)
-    return float((by_form**2).sum() + (by_luck**2).sum()) + _worth_variance(model, course[0])
+    # Each number is changed either way: near the end of a range one of the two does nothing.
+    square = float((by_form**2).sum() + (by_luck**2).sum() / 2.0)
+    return square + _worth_variance(model, course[0])
 
 
 def _worth_variance(model: Member, course: FloatArray) -> float:
@@ -148,7 +150,8 @@ def _worth_variance(model: Member, course: FloatArray) -> float:
 
 
 def _other_luck(model: Member, actions: IntArray, course: FloatArray) -> FloatArray:
-    """(n, T-1, U) the noise with one number changed, by its standard deviation, in each."""
+    """(2 n, T-1, U) the noise with one number changed in each, up or down by its standard
+    deviation."""
     scm: Any = model.scm
     variance, found = (scm.noise_cholesky**2).sum(axis=1), []
     for t in np.flatnonzero(actions != model.observed):
@@ -157,7 +160,8 @@ def _other_luck(model: Member, actions: IntArray, course: FloatArray) -> FloatAr
         rho = np.minimum(TOLERATED * scales.min(axis=0) / scales.max(axis=0), 1.0)
         square = (1.0 - rho) ** 2 * model.noise[t] ** 2 + (1.0 - rho**2) * variance
         for i in np.flatnonzero(square):
-            noise = model.noise.copy()
-            noise[t, i] += np.sqrt(square[i])
-            found.append(noise)
+            for side in (1.0, -1.0):
+                noise = model.noise.copy()
+                noise[t, i] += side * np.sqrt(square[i])
+                found.append(noise)
     return np.array(found)
