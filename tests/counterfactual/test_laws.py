@@ -204,9 +204,10 @@ def test_what_is_promised_is_kept_under_the_same_noise() -> None:
         ({"samples": 0}, "samples must be at least 1, got 0"),
         ({"samples": 2.5}, "samples must be a whole number, got 2.5"),
         ({"samples": 5, "seed": -1}, "seed must be at least 0, got -1"),
+        ({"assume": "bogus"}, "assume is .bogus.: expected one of none"),
     ],
 )
-def test_refusals(options: dict[str, int], message: str) -> None:
+def test_refusals(options: dict[str, Any], message: str) -> None:
     mdp, episode = problem()
     with pytest.raises(InputError, match=message):
         cp.explain(mdp, episode, 1, solver=BudgetDP(**options))

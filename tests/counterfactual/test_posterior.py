@@ -108,6 +108,19 @@ def test_claims_hold_for_processes_that_come_from_the_prior() -> None:
     assert 0.8 < claimed / true < 1.25
 
 
+def test_a_count_that_no_row_admits_is_no_other_rows() -> None:
+    """Where an end is known, data that contradicts it says nothing, of no pair."""
+    walk = cp.Episode([0, 1, 2, 0, 1, 2, 0, 1, 2], [0] * 9)
+    counts = count_transitions([walk], 3, 1)
+    model = estimate_mdp(counts, np.zeros((3, 1)), prior=cp.scm.Pooled({1: 1}))
+    known = Evidence.of(model, "risk=")
+    for state, seen in ((0, [0.0, 3.0, 0.0]), (1, [0.0, 0.0, 0.0]), (2, [2.0, 0.0, 0.0])):
+        row = slice(*known.indptr[known.row_of[state, 0] :][:2])
+        found = np.zeros(3)
+        found[known.indices[row]] = known.counts[row]
+        assert found.tolist() == seen
+
+
 def test_halves_share_out_all_that_was_seen_but_the_episode() -> None:
     _, model, episode = learned(1, 12, size=3)
     known = Evidence.of(model, "risk=")

@@ -186,3 +186,19 @@ def test_closing_ends_what_is_at_work(make: Make) -> None:
     jobs.close()
     assert time.monotonic() - started < 30.0
     assert job.is_over
+
+
+def test_names_are_their_clients_own(make: Make) -> None:
+    jobs = make(per_client=2)
+    mine = jobs.submit("ann", {"do": "answer", "name": "a"}, 30.0, name="n")
+    assert jobs.submit("ann", {"do": "answer", "name": "a"}, 30.0, name="n") is mine
+    for client, asked in (("bob", "a"), ("ann", "b")):
+        with pytest.raises(BusyError, match="another question has this name"):
+            jobs.submit(client, {"do": "answer", "name": asked}, 30.0, name="n")
+    wait(mine)
+    # Names that are given up are few, and crowd out nothing.
+    for number in range(50):
+        jobs.give_up("bob", f"x{number}")
+    assert jobs.find("n") is mine
+    assert jobs.find("x47") is None
+    assert jobs.submit("bob", {"do": "answer", "name": "c"}, 30.0, name="x49").state == "cancelled"

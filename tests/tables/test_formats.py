@@ -213,6 +213,8 @@ def test_d3rlpy_discrete(tmp_path: Path) -> None:
     ("changes", "says"),
     [
         ({"version": None}, "has no 'version'"),
+        ({"num_episodes": "two"}, "'num_episodes' is not one whole number"),
+        ({"terminated_0": [True, False]}, "'terminated_0' is not one whole number"),
         ({"actions_0": None}, "has no 'actions_0'; is it a dataset of this kind"),
         ({"num_episodes": 3}, "has no 'observations_2'"),
         ({"num_episodes": -1}, "says that it has -1 episodes"),

@@ -58,6 +58,11 @@ class BusyError(CounterplanError):
     """Too much has been asked at once."""
 
 
+def _is_given_up(job: Job, client: str) -> bool:
+    """Whether a client gave it up before its question came."""
+    return job.client == client and not job.question
+
+
 def _new_name() -> str:
     return secrets.token_urlsafe(12)
 
@@ -145,8 +150,10 @@ class Jobs:
         """Put a question in its client's line; `keep` is called with its result. One whose name is
         known already is not asked again."""
         with self._lock:
-            if name is not None and name in self._jobs:
-                return self._jobs[name]
+            if name is not None and (known := self._jobs.get(name)) is not None:
+                if known.client != client or (known.question and known.question != question):
+                    raise BusyError("another question has this name: choose another name")
+                return known
             mine = sum(job.client == client and not job.is_over for job in self._jobs.values())
             if mine >= self._per_client:
                 raise BusyError(
@@ -174,6 +181,10 @@ class Jobs:
             found = self._jobs.get(name)
             if found is not None:
                 return found
+            # No more names given up than questions asked, or they would crowd out answers.
+            given_up = [job.id for job in self._jobs.values() if _is_given_up(job, client)]
+            for old in given_up[: max(0, 1 + len(given_up) - self._per_client)]:
+                del self._jobs[old]
             return self._add(Job(client, {}, 0.0, self._notes_file(), id=name, state="cancelled"))
 
     def find(self, name: str) -> Job | None:

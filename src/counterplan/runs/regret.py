@@ -320,7 +320,7 @@ def regret_spec(
         if isinstance(value, Path):
             ending = PARQUET if value.suffix.lower() == PARQUET else ""
             files[name + ending] = value.read_bytes()
-        elif value:
+        elif value or (value == 0 and value is not False):  # a number that is 0 was said, too
             asked[name] = value
     searched = {"planner": planner, "simulations": simulations, "clip": clip} if planner else {}
     changed = {} if k is None else {"k": k}

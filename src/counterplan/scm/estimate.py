@@ -233,7 +233,11 @@ class Evidence:
         )
         sizes, seen = np.diff(rows.indptr), np.zeros(len(rows.indices))
         entries = np.repeat(np.arange(len(rows)), sizes) * S + rows.indices
-        seen[np.searchsorted(entries, row_of[state, action] * S + after)] = number
+        wanted = row_of[state, action] * S + after
+        at = np.minimum(np.searchsorted(entries, wanted), len(entries) - 1)
+        # A count where a row has no entry (data that contradicts a known end) says nothing.
+        told = entries[at] == wanted
+        seen[at[told]] = number[told]
         posterior = rows.probabilities * np.repeat(keys[first, 1], sizes)
         return cls(mdp, row_of.astype(np.int32), rows.indptr, rows.indices, posterior, seen)
 

@@ -243,7 +243,8 @@ def _read_hdf5(path: Path, is_buffer: bool, schema: Schema | None) -> tuple[pl.D
                 own = f"{name}_{number}" if is_buffer else name
                 stored[name].append(_array(path, group, own))
             if is_buffer:
-                stored["terminated"].append(_entry(path, file, f"terminated_{number}")[()])
+                ends = _whole(path, file, f"terminated_{number}")
+                stored["terminated"].append(np.array(ends))
     observations, actions, rewards = (stored[name] for name in STORED)
     chosen = schema.of("action") if schema else ()
     try:
@@ -318,11 +319,19 @@ def read_d3rlpy(path: str | Path, schema: Schema | None = None) -> pl.DataFrame:
     return frame.with_columns(pl.Series("terminated", ended))
 
 
+def _whole(path: Path, file: Any, name: str) -> int:
+    """One whole number, or whether something is so."""
+    found = _entry(path, file, name)
+    if not hasattr(found, "dtype") or found.dtype.kind not in "biu" or found.shape != ():
+        raise FileError(f"{path}: {name!r} is not one whole number; dump the buffer anew")
+    return int(found[()])
+
+
 def _episodes(path: Path, file: Any) -> int:
     """How many episodes the file says it has."""
     # No text is read: the library below h5py can follow a damaged one for ever.
     _entry(path, file, "version")
-    count = int(_entry(path, file, "num_episodes")[()])
+    count = _whole(path, file, "num_episodes")
     if not 0 < count <= MOST_EPISODES:
         raise FileError(f"{path}: says that it has {count:,} episodes; dump the buffer anew")
     return count

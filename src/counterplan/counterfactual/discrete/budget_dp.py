@@ -325,8 +325,9 @@ class BudgetDP:
             law = sampled_law(setting.mdp, setting.episode, self.samples, self.seed)
             method = f"{METHOD}, {self.samples:,} samples a kernel"
         chooses = law
+        doubtful = replace(law, doubt=self.doubt, assume=self.assume, sets=self.rows)
         if self.doubt > 0.0:
-            chooses = replace(law, doubt=self.doubt, assume=self.assume, sets=self.rows)
+            chooses = doubtful
             method = f"{method}, doubt {self.doubt:g}"
         return _optimal_policies(problem, setting, chooses, law, method)
 
