@@ -22,7 +22,7 @@ from counterplan.planning.hindsight import allocate
 from counterplan.planning.model import FiniteSupport
 from experiments.control_variate import controlled_outcomes
 from experiments.sdmdp_domains import Case, baseline
-from experiments.sdmdp_players import Ready, Recording, Unforced
+from experiments.sdmdp_players import Recording, Unforced
 from experiments.sdmdp_study import CONTENDERS, Contender, Study, planner
 from experiments.sdmdp_table import EQUAL_TIME, HINDSIGHT, OPEN_LOOP, OPTIMAL
 
@@ -114,7 +114,7 @@ def play(study: Study, cell: Cell) -> dict[str, Any]:
         return {"outcomes": outcomes.tolist(), "futures": futures.fingerprint}
     if cell.method == OPTIMAL:
         reference = study.reference(cell.case)
-        found = evaluate(problem, Ready(OPTIMAL, reference.rule), episodes, seed=seed)
+        found = evaluate(problem, policies.KnownRule(OPTIMAL, reference.rule), episodes, seed=seed)
         about = {name: getattr(reference, name) for name in ("low", "high", "expectation", "se")}
         return {**_kept(found), **about}
     policy = policies.OpenLoop() if cell.method == OPEN_LOOP else baseline(cell.case)

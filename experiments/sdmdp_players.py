@@ -1,5 +1,5 @@
-"""Players around others: a rule that is ready, a policy that keeps what it saw, and a planner that
-is asked only where there is a choice."""
+"""Players around others: a policy that keeps what it saw, and a planner that is asked only where
+there is a choice."""
 
 from __future__ import annotations
 
@@ -12,18 +12,6 @@ from counterplan.core.validation import FloatArray, Seed
 from counterplan.planning.model import ExogenousModel, State
 from counterplan.planning.policies import Policy, Rule
 from counterplan.planning.search.planners import Clip, Decide, HasAction, Planner
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A policy that needs no preparation any more."""
-
-    name: str
-    rule: Rule
-
-    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
-        """The rule."""
-        return self.rule
 
 
 @dataclass

@@ -20,11 +20,11 @@ from counterplan.planning.bounds import value_bounds
 from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact_value import exact_value
 from counterplan.planning.model import ExogenousModel
-from counterplan.planning.policies import Rule
+from counterplan.planning.policies import KnownRule, Rule
 from counterplan.planning.search.planners import MENTS, UCT, TreePlanner
 from experiments.figure import Options
 from experiments.sdmdp_domains import CONFIGS, DOMAINS, SIMULATIONS, Case, baseline
-from experiments.sdmdp_players import Ready, Recording
+from experiments.sdmdp_players import Recording
 from experiments.sdmdp_prepared import Prepared
 from experiments.sdmdp_table import PAPER, REDUCED
 
@@ -202,7 +202,7 @@ class Study:
             return Reference(value, value, value, 0.0, policies.Optimal().prepare(problem))
         except NotApplicableError:
             rule = baseline(case).prepare(problem, fit)
-        recording = Recording(Ready("best known", rule))
+        recording = Recording(KnownRule("best known", rule))
         # Without luck few futures are enough.
         actions = evaluate(problem, recording, samples // 10, seed=play).actions
         played = estimate(controlled_outcomes(problem, recording.paths, actions))

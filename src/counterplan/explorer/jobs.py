@@ -58,11 +58,6 @@ class BusyError(CounterplanError):
     """Too much has been asked at once."""
 
 
-def _is_given_up(job: Job, client: str) -> bool:
-    """Whether a client gave it up before its question came."""
-    return job.client == client and not job.question
-
-
 def _new_name() -> str:
     return secrets.token_urlsafe(12)
 
@@ -182,7 +177,8 @@ class Jobs:
             if found is not None:
                 return found
             # No more names given up than questions asked, or they would crowd out answers.
-            given_up = [job.id for job in self._jobs.values() if _is_given_up(job, client)]
+            own = [job for job in self._jobs.values() if job.client == client]
+            given_up = [job.id for job in own if not job.question]
             for old in given_up[: max(0, 1 + len(given_up) - self._per_client)]:
                 del self._jobs[old]
             return self._add(Job(client, {}, 0.0, self._notes_file(), id=name, state="cancelled"))
