@@ -72,6 +72,8 @@ def test_a_hidden_cause_counts_where_a_range_holds_the_state() -> None:
     second = np.minimum(first + 0.5, 2.0)
     assert result.at_gamma[0] == pytest.approx(first + second + second - 1.0 - 3.0, abs=1e-9)
     assert result.tipping_gamma is not None
+    # What is at the end of its range cannot get better: the range is not symmetric.
+    assert result.interval_at(2.0) == pytest.approx((-3.0, 2.0), abs=1e-9)
 
 
 def test_luck_that_carries_everything_tips() -> None:

@@ -178,6 +178,24 @@ def model(scaled: bool = True) -> NeuralSCM:
     return replace(plain, **more) if scaled else plain
 
 
+def test_what_is_held_at_a_limit_is_exactly_there() -> None:
+    """In the units of the episode, too: no concentration of -1e-17."""
+    scm, rng = model(), np.random.default_rng(1)
+    states, actions = rng.normal(size=(200, 3)), rng.normal(size=(200, 2))
+    after = scm.step(states, actions, rng.normal(size=(200, 2)) - 3.0)
+    assert (after[:, 2] == 0.0).any()
+    assert (after[:, 1] <= 3.0).all()
+    assert (after[:, 2] >= 0.0).all()
+    course = np.abs(states[:5]) * [0.0, 1.0, 1.0]  # of one age
+    episode = cp.Episode(course, np.zeros(4, dtype=int))
+    asked = {
+        "actions": [[0.0, 0.0], [-9.0, 4.0], [9.0, -4.0]],
+        "reward": cp.LinearReward([0, 1, -1]),
+    }
+    found = [cp.replay(scm, episode, {t: a}, **asked).states for t in range(4) for a in (1, 2)]
+    assert min(one[:, 2].min() for one in found) == 0.0
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     path = tmp_path / "model.safetensors"

@@ -48,6 +48,7 @@ class Sensitivity:
     turned         (B, 2) the least and most where luck is turned in some features of changed steps
     gamma          values of gamma, from 0 up, and
     at_gamma       (B, m) the improvement in the worst direction
+    raised         (B, m) and in the best one
     spread         of the claim itself, by which the intervals are wider
     tipping_rho    the largest rho at which the mean over members is no improvement; None if it is
                    one however luck is turned
@@ -59,6 +60,7 @@ class Sensitivity:
     turned: FloatArray
     gamma: FloatArray
     at_gamma: FloatArray
+    raised: FloatArray
     spread: float = 0.0
 
     @property
@@ -77,7 +79,7 @@ class Sensitivity:
     def interval_at(self, gamma: float) -> Interval:
         """What it may be if hidden causes are at most as strong as gamma, in either direction."""
         here = np.array([np.interp(gamma, self.gamma, row) for row in self.at_gamma])
-        best = 2.0 * self.at_gamma[:, 0] - here
+        best = [np.interp(gamma, self.gamma, row) for row in self.raised]
         return self._interval(np.column_stack([here, best]))
 
     def _interval(self, values: FloatArray) -> Interval:
@@ -129,8 +131,8 @@ def sensitivity(
     members = prepare_members(replace(explanation.problem, scm=scm, episode=episode))
     fresh = rng.standard_normal((count, len(episode) - 1, _moving(members[0].scm)))
     found = [_by_member(one, explanation.actions, fresh) for one in members]
-    at_rho, turned, at_gamma = (np.stack(parts) for parts in zip(*found, strict=True))
-    return Sensitivity(RHOS, at_rho, turned, GAMMAS, at_gamma, explanation.spread)
+    at_rho, turned, at_gamma, raised = (np.stack(parts) for parts in zip(*found, strict=True))
+    return Sensitivity(RHOS, at_rho, turned, GAMMAS, at_gamma, raised, explanation.spread)
 
 
 def _moving(scm: Any) -> int:
@@ -145,11 +147,13 @@ def _moving(scm: Any) -> int:
 
 def _by_member(
     model: Member, actions: Any, fresh: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(m,) the improvements by one model: by rho, with luck turned in some steps, by gamma."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """(m,) the improvements by one model: by rho, with luck turned in some steps, by gamma against
+    it, and by gamma in its favour."""
     changed = np.flatnonzero(actions != model.observed)
     if not changed.size:
-        return np.zeros(len(RHOS)), np.zeros(2), np.zeros(len(GAMMAS))
+        nothing = np.zeros(len(GAMMAS))
+        return np.zeros(len(RHOS)), np.zeros(2), nothing, nothing
     factor = np.asarray(model.scm.noise_cholesky)  # type: ignore[attr-defined]
     observed = float(model.earned(model.states[None], model.observed[None])[0])
     noise, deviation = model.noise, np.sqrt((factor**2).sum(axis=1))
@@ -186,9 +190,12 @@ def _by_member(
         )
     worse = np.zeros_like(noise)
     worse[changed] = np.where(up > down, -deviation, deviation)
-    shifted = noise + GAMMAS[:, None, None] * worse
-    # What is worse may be found at a smaller shift already.
-    return by_rho, improvement(turned), np.minimum.accumulate(improvement(shifted))
+    against, favour = (
+        improvement(noise + side * GAMMAS[:, None, None] * worse) for side in (1.0, -1.0)
+    )
+    # What is worse, or better, may be found at a smaller shift already.
+    lowest, highest = np.minimum.accumulate(against), np.maximum.accumulate(favour)
+    return by_rho, improvement(turned), lowest, highest
 
 
 def _crossing(places: FloatArray, values: FloatArray) -> float | None:

@@ -291,11 +291,15 @@ class LearnedSCM(LocationScaleSCM):
 
     def step(self, states: FloatArray, actions: FloatArray, noise: FloatArray) -> FloatArray:
         actions, states = self._encoded(actions, states)
-        inner = self._inner
-        after = super(LearnedSCM, inner).step(states, actions, noise)
-        if self.limits is not None:
-            after[:, inner.fixed :] = np.clip(after[:, inner.fixed :], *inner.within.T)
-        return after if self.scaling is None else self.scaling.decode_states(after)
+        after = super(LearnedSCM, self._inner).step(states, actions, noise)
+        return self.held(after if self.scaling is None else self.scaling.decode_states(after))
+
+    def held(self, states: FloatArray) -> FloatArray:
+        """States with every feature that moves inside its limits."""
+        if self.limits is None:
+            return states
+        moving = np.clip(states[..., self.fixed :], *self.within.T)
+        return np.concatenate([states[..., : self.fixed], moving], axis=-1)
 
     def log_likelihood(
         self, states: FloatArray, actions: FloatArray, after: FloatArray

@@ -19,6 +19,9 @@ from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.scm.point import PointSCM, Replay, Scaling, action_indices, action_vectors
 
+# What limits may be missed by, of the size of a state: observed ones may lie beyond them.
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Member:
@@ -31,6 +34,7 @@ class Member:
     reward    of a state
     last      of the last state
     bonus     (T-1, N) what each action earns
+    given     the model as it was given, in the units of the episode
     """
 
     scm: PointSCM
@@ -43,6 +47,7 @@ class Member:
     observed: IntArray
     noise: FloatArray
     scaling: Scaling | None
+    given: PointSCM
 
     @cached_property
     def step_constants(self) -> FloatArray | None:
@@ -71,8 +76,12 @@ class Member:
         return float(terms.sum() + np.abs(self.bonus).max(axis=1, initial=0.0).sum())
 
     def in_episode_units(self, states: FloatArray) -> FloatArray:
-        """States as the episode gives them."""
-        return states if self.scaling is None else self.scaling.decode_states(states)
+        """States as the episode gives them; rounding leads no further than limits do."""
+        if self.scaling is None:
+            return states
+        found = self.scaling.decode_states(states)
+        held = self.given.held(found) if hasattr(self.given, "held") else found
+        return np.where(np.abs(held - found) <= ROUNDING * (1.0 + np.abs(found)), held, found)
 
     def path(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
         """(n, m + 1, D) states (n, D) of step t and those after m actions (n, m) from there."""
@@ -139,7 +148,8 @@ def prepare_member(problem: Problem, scm: PointSCM) -> Member:
     noise = _inferred(own, episode, states, taken)
     replay = own.replay(vectors, noise, states[0])
     states = _replayed(replay, states, observed)
-    return Member(own, replay, reward, last, bonus, states, vectors, observed, noise, scaling)
+    own_units = states, vectors, observed, noise
+    return Member(own, replay, reward, last, bonus, *own_units, scaling, scm)
 
 
 def _accepted(given: Reward | EpisodeReward | None) -> EpisodeReward:
