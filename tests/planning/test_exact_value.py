@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import Sense, State
 from counterplan.planning.policies import Optimal, follow
+from counterplan.planning.risk import Risk
 from tests.domains.planning_support import discretised
 from tests.planning.expectimax import expectimax
 
@@ -62,6 +65,36 @@ def test_equals_the_oracle(seed: int, sense: Sense) -> None:
     chosen = solution.actions(0, x[None], d[None])[0]
     values = oracle.values[(oracle.actions == chosen).all(axis=1)]
     assert values == pytest.approx(oracle.value, rel=1e-9)
+
+
+def nested(problem: Any, risk: Risk, t: int, x: Any, d: Any) -> float:
+    """The nested value by plain recursion: what is ahead counts by its worst share."""
+    sign, best = (1.0 if problem.sense == "max" else -1.0), -np.inf
+    for action in problem.actions(State(t, x, d)):
+        reward, after = problem.step(t, x[None], d[None], action[None])
+        total = sign * float(reward[0])
+        if t + 1 < problem.horizon:
+            following, chances = problem.successors(t, x)
+            ahead = [nested(problem, risk, t + 1, y, after[0]) for y in following]
+            pairs, left, worst = sorted(zip(ahead, chances, strict=True)), risk.share, 0.0
+            for value, chance in pairs:
+                worst += min(chance, left) * value
+                left -= min(chance, left)
+            mean = sum(value * chance for value, chance in pairs)
+            total += risk.mean * mean + (1 - risk.mean) * worst / risk.share
+        best = max(best, total)
+    return best
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+@pytest.mark.parametrize("risk", [Risk(0.3), Risk(2 / 3, 0.5), Risk(0.01)])
+def test_nested_risk_equals_enumeration(risk: Risk, sense: Sense) -> None:
+    matrix = np.random.default_rng(3).dirichlet(np.ones(3), size=3)
+    problem = Selling(np.array([4.0, 1.0, 9.0]), matrix, least=3, sense=sense)
+    expected = nested(problem, risk, *problem.start)
+    found = Solution(problem, risk=risk)
+    assert found.sign * found.value == pytest.approx(expected, abs=1e-9)
+    assert found.sign * found.value < Solution(problem).value * found.sign
 
 
 def test_optimal_policy_earns_the_value() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,8 @@ def test_what_has_no_answer_before_its_end(name: str) -> None:
 
 def test_regret_tells_of_what_it_compares_with() -> None:
     recorder = Recorder()
-    benchmark(SALE, SALE.start, progress=recorder)
+    fresh = replace(SALE)  # what was listed before is not listed again
+    benchmark(fresh, fresh.start, progress=recorder)
     assert {one.what for one in recorder.seen} == {"listing states", "backward pass"}
     path, rule = SHIP.sample_path(0), cp.policies.OpenLoop().prepare(SHIP)
     done = played(SHIP, rule, path, SHIP.start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import THREE_MODES, HybridConfig
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
-from counterplan.planning.exact_value import exact_value
+from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import Allocation, Sense, State
-from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, Rule, futures
+from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, Rule, futures, played
+from counterplan.planning.processes.base import draw_paths
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import benchmark, regret
 from counterplan.planning.resource import Resource
@@ -399,3 +401,66 @@ def test_hindsight_that_is_wrong(change: Any, words: str) -> None:
     path = every_path(model)[0][0]
     with pytest.raises(NotApplicableError, match=words):
         regret(model, path, [[1], [2], [0]])
+
+
+class OwnLattice:
+    """Prices on a grid of 31, mean reverting: an own process, asked and counted."""
+
+    points = 20.0 * np.exp(np.linspace(-1.0, 1.0, 31))
+    start = points[15:16]
+    asked = 0
+
+    def rows(self, x: FloatArray) -> FloatArray:
+        i, j = np.abs(self.points - x[:, :1]).argmin(axis=1), np.arange(31)
+        rows = np.exp(-0.5 * ((j - (0.9 * (i[:, None] - 15) + 15)) / 3.0) ** 2)
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+    def draw(self, t: int, x: FloatArray, generator: np.random.Generator) -> FloatArray:
+        above = self.rows(x).cumsum(axis=1) < generator.random((len(x), 1))
+        return self.points[above.sum(axis=1).clip(0, 30)][:, None]
+
+    def successors(self, t: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        type(self).asked += 1
+        return self.points[:, None], self.rows(x[None])[0]
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        found = [self.start if start is None else np.asarray(start)]
+        chances = self.rows(found[0][None])[0]
+        for _ in range(steps - 1):
+            found.append(np.array([chances @ self.points]))
+            chances = chances @ self.rows(self.points[:, None])
+        return np.array(found)
+
+    def sample_paths(self, *given: Any, **named: Any) -> FloatArray:
+        return draw_paths(self, *given, *named.values())
+
+
+def test_an_own_process_is_solved_once() -> None:
+    """Executed amounts lead to levels that no offered action reaches: only these are added."""
+    changes = [-8, -12, -9, -15, -11, -7, -13, -10, -14, -9, -12, -8]
+    stock = cp.Resource(start=5, capacity=50, effect=+1, change=changes)
+    problem = cp.ExogenousMDP(
+        OwnLattice(), [[1.0]], stock, [(0, 30)] * 12, sense="min", action_set="order-up-to"
+    )
+    path, rng = problem.sample_path(seed=1), np.random.default_rng(0)
+
+    def halfway(t: int, x: FloatArray, d: FloatArray) -> FloatArray:
+        low, high = problem.program.spendable(t, d)
+        return np.asarray((low + (high - low) * rng.random())[:, None])
+
+    done, calls = played(problem, halfway, path, problem.start), []
+    found = cp.regret(problem, path, done.actions, progress=lambda one: calls.append(one) is None)
+    assert found.policy == "optimal"
+    assert calls
+    # Plainly, step by step, without what is kept.
+    plain = Solution(replace(problem))
+    losses = [plain.loss(*s, a) for s, a in zip(done.states, done.actions, strict=True)]
+    assert found.expected_losses == pytest.approx(losses, abs=1e-9)
+    OwnLattice.asked = 0
+    other = problem.sample_path(seed=2)
+    again = cp.regret(problem, other, played(problem, halfway, other, problem.start).actions)
+    assert again.expected_regret is not None
+    assert OwnLattice.asked < 60  # a few per decision; to list all of them takes more than 300
+    # A problem that is changed is solved anew.
+    object.__setattr__(problem, "sense", "max")
+    assert cp.exact_value(problem) > cp.exact_value(replace(problem, sense="min"))

@@ -201,6 +201,11 @@ class ExogenousMDP(HasFutures):
         sign = 1.0 if self.sense == "max" else -1.0
         return by_program(self, paths, "auto", self.start if state is None else state, sign)
 
+    @cached_property
+    def steps_apart(self) -> bool:
+        """Whether x touches rewards alone: neither what is offered nor where it leads."""
+        return not callable(self.action_set) and not _acts_in_its_own_way(type(self))
+
     def rates(self, t: int, exogenous: FloatArray) -> FloatArray:
         """(n, A) rewards per unit at t for (n, X)."""
         if not callable(self.reward):

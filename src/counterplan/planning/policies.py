@@ -21,7 +21,7 @@ import numpy as np
 
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import NotApplicableError
-from counterplan.planning.exact_value import Solution
+from counterplan.planning.exact_value import solved
 from counterplan.planning.model import (
     ExogenousModel,
     HasExactValue,
@@ -126,7 +126,7 @@ class Optimal:
         """The rule, by the model's own dynamic program or the general one."""
         if isinstance(model, HasExactValue):
             return model.optimal_actions
-        return Solution(model).actions
+        return solved(model, model.start).actions
 
 
 @dataclass(frozen=True)

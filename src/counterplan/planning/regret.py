@@ -35,7 +35,7 @@ from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import carried_out
-from counterplan.planning.exact_value import Solution
+from counterplan.planning.exact_value import solved
 from counterplan.planning.hindsight import Certificate, Hindsight, checked_path, hindsight
 from counterplan.planning.least_squares import LeastSquares
 from counterplan.planning.model import (
@@ -131,7 +131,7 @@ def _optimum(
             return Benchmark(OPTIMAL, True, problem.optimal_actions, loss)
     if isinstance(problem, FiniteSupport):
         with suppress(NotApplicableError):
-            listed = Solution(problem, state, progress)
+            listed = solved(problem, state, progress)
             return Benchmark(OPTIMAL, True, listed.actions, listed.loss)
     if isinstance(problem, HasExactValue):
         with suppress(NotApplicableError):
