@@ -5,6 +5,7 @@
     Greedy        the best reward now
     Optimal       by dynamic programming, where `exact_value` applies
     LeastSquares  by regression Monte Carlo
+    Cuts          by dual dynamic programming, for models whose steps are linear programs
 
 Any object with a name and `prepare(model, seed)`, which returns a rule (t, x (n, X), d (n, D)) ->
 actions (n, A), is a policy, too.

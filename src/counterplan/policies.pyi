@@ -1,3 +1,4 @@
+from .planning.cuts import Cuts as Cuts
 from .planning.least_squares import LeastSquares as LeastSquares
 from .planning.policies import Greedy as Greedy
 from .planning.policies import OpenLoop as OpenLoop

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_matrix
 
 from counterplan.core.validation import FloatArray
 from counterplan.planning.model import Allocation, State
@@ -72,58 +73,63 @@ class Staged:
         return allocate_stages(self, paths, state)
 
 
-def tree_value(model: Staged) -> float:
-    """The best expected total: one linear program over the tree of all that may happen."""
+def tree_value(model: Staged, risk: tuple[float, float] = (1.0, 1.0)) -> float:
+    """The best expected total, or with (w, share) the best nested w mean + (1 - w) CVaR: one linear
+    program over the tree of all that may happen.
+
+    Columns of a node: y, d', what it costs from here on v, a quantile q of that of its children,
+    and by how much its own exceeds its parent's quantile, e:
+
+        v = now + sum_c p_c ( w v_c + (1 - w) e_c / share ) + (1 - w) q,    e_c >= v_c - q, e_c >= 0
+    """
     D, A = model.stages[0].effect.shape
     sign = 1.0 if model.sense == "max" else -1.0
-    costs, rows, sides, bounds = [], [], [], []
-    size = 0
+    weight, share = risk
+    columns, rows, sides, bounds = A + D + 3, list[dict[int, float]](), [], []
+    V, Q, over = A + D, A + D + 1, A + D + 2
 
-    def add(t: int, node: int, chance: float, before: int | None) -> None:
-        nonlocal size
-        stage, x, first = model.stages[t], model.values[t][node], size
-        size += A + D
-        costs.extend(-sign * chance * np.concatenate([stage.prices(x[None])[0], stage.hold]))
+    def add(t: int, node: int, before: int | None) -> int:
+        stage, x, first = model.stages[t], model.values[t][node], len(bounds)
         bounds.extend(zip(stage.least, stage.most, strict=True))
         bounds.extend(zip(stage.least_level, stage.most_level, strict=True))
-        blocks = (
-            (np.eye(D), -stage.effect, -stage.keep, stage.inflow + stage.inflow_x @ x),
-            (np.zeros((len(stage.low), D)), stage.rows, stage.rows_d, None),
-        )
-        for after, flows, levels, drift in blocks:
-            for i in range(len(after)):
-                row = {first + j: flows[i, j] for j in range(A)}
-                row |= {first + A + j: after[i, j] for j in range(D)}
-                known = 0.0
-                if before is None:
-                    known = float(levels[i] @ model.levels)
-                else:
-                    row |= {before + j: levels[i, j] for j in range(D)}
-                if drift is not None:
-                    low = high = drift[i]
-                else:
-                    known += float(stage.rows_x[i] @ x)
-                    low, high = stage.low[i], stage.high[i]
+        bounds.extend([(-np.inf, np.inf), (-np.inf, np.inf), (0.0, np.inf)])
+        drift = stage.inflow + stage.inflow_x @ x
+        moved = stage.rows_x @ x
+        for flows, after, levels, low, high in (
+            (-stage.effect, np.eye(D), -stage.keep, drift, drift),
+            (stage.rows, 0.0 * stage.rows_d, stage.rows_d, stage.low - moved, stage.high - moved),
+        ):
+            known = levels @ model.levels if before is None else np.zeros(len(low))
+            for i in range(len(low)):
+                row = {first + j: one for j, one in enumerate([*flows[i], *after[i]])}
+                if before is not None:
+                    row |= {before + A + j: one for j, one in enumerate(levels[i])}
                 rows.append(row)
-                sides.append((low - known, high - known))
-        if t + 1 < model.horizon:
-            for following, p in enumerate(model.chances[t][node]):
-                if p > 0.0:
-                    add(t + 1, following, chance * p, first + A)
+                sides.append((low[i] - known[i], high[i] - known[i]))
+        worth = -sign * np.concatenate([stage.prices(x[None])[0], stage.hold])
+        total = {first + V: 1.0} | {first + j: -one for j, one in enumerate(worth)}
+        chances = model.chances[t][node] if t + 1 < model.horizon else ()
+        for following, p in enumerate(chances):
+            if p > 0.0:
+                child = add(t + 1, following, first)
+                total |= {child + V: -p * weight, child + over: -p * (1.0 - weight) / share}
+                total[first + Q] = -(1.0 - weight)
+                rows.append({child + over: 1.0, child + V: -1.0, first + Q: 1.0})
+                sides.append((0.0, np.inf))
+        rows.append(total)
+        sides.append((0.0, 0.0))
+        return first
 
-    add(0, 0, 1.0, None)
-    matrix = np.zeros((len(rows), size))
-    for i, row in enumerate(rows):
-        matrix[i, list(row)] = list(row.values())
-    low, high = np.array(sides).T
-    up, down = np.isfinite(high), np.isfinite(low)
-    found = linprog(
-        np.array(costs),
-        A_ub=np.vstack([matrix[up], -matrix[down]]),
-        b_ub=np.concatenate([high[up], -low[down]]),
-        bounds=bounds,
-        method="highs",
-    )
+    add(0, 0, None)
+    places = [(i, j) for i, row in enumerate(rows) for j in row]
+    numbers = [one for row in rows for one in row.values()]
+    shape = (len(rows), len(bounds))
+    matrix = csr_matrix((numbers, tuple(np.array(places).T)), shape=shape)
+    cost = np.zeros(len(bounds))
+    cost[V] = 1.0
+    assert len(bounds) % columns == 0
+    constraint = LinearConstraint(matrix, *np.array(sides).T)
+    found = milp(cost, constraints=constraint, bounds=Bounds(*np.array(bounds).T))
     assert found.status == 0, found.message
     return -sign * float(found.fun)
 

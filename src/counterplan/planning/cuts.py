@@ -1,0 +1,546 @@
+"""Many storages at once: stochastic dual dynamic programming on HiGHS.
+
+For a model of linear steps (`stages`) under a Markov chain with nodes j (`lattice`), in costs, with
+rho the mean or a nested measure of risk:
+
+    V_t(j, d) = min over y, d'  c_t(x_j) . y + hold . d' + F_t(j, d')
+    F_t(i, d') = rho( V_{t+1}(j, d') | i )            convex in d', so it lies above its tangents:
+    F_t(i, d') >= sum_j q_j ( V_{t+1}(j, e) + g_j . (d' - e) )        g_j = dV_{t+1}(j, .)/dd at e
+
+with q the weights of rho at e (the chances themselves for the mean). Each round goes forwards along
+one sampled future, deciding with the cuts so far, then backwards through the levels e that it came
+to: every node of the next step is solved there, and each F gets a cut. V_0 at the start is a bound
+on the best value at any time, and the rule that the programs make is a policy.
+
+Price multiplies quantity without harm: a node's price is a number in its own programs, and nothing
+is interpolated between prices. Nodes from which the same follows (equal rows of the chain) share
+their F: noise that is drawn anew at every step needs one program per step, and (price, inflow) with
+inflows drawn anew one per price. A program stays in HiGHS; only bounds and costs change between
+solves, and each begins at the last basis.
+
+Where levels can be reached from which a later step is impossible, the least distance to levels from
+which it is possible is a linear program, too, and its tangent forbids them.
+
+The policy's value is an exact sum over the tree where that is small, else the mean of sampled
+futures, with the luck taken out: z_t = V(j_{t+1}, d') - E[V(j, d')], by the cuts of single nodes,
+has mean zero, so total - sum_t z_t has the policy's mean, and hardly any spread once the cuts are
+good. With risk, futures are drawn with the weights q: the value is then an estimate that is exact
+if the cuts order what may follow rightly. Of a process with more values than a lattice holds, bound
+and value are those of the lattice; `played` is the policy on the model's own futures.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from counterplan.core.limits import Limits, ProgressCallback, Watch
+from counterplan.core.result import Sense, Status
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
+from counterplan.errors import (
+    InfeasibleError,
+    InputError,
+    NotApplicableError,
+    StoppedError,
+    not_installed,
+)
+from counterplan.planning.lattice import Lattice
+from counterplan.planning.model import Estimate, ExogenousModel, State, estimate, sign_of
+from counterplan.planning.policies import Rule, each_state, follow, futures
+from counterplan.planning.processes.base import number
+from counterplan.planning.risk import Risk, RiskLike
+from counterplan.planning.stages import Stage, stages_of
+
+# What HiGHS may miss bounds and optimality by, and what levels may by what that makes.
+PRECISION, ROUNDING = 1e-9, 1e-7
+# A cut that raises the value where it is made by less than this share is not kept.
+SAME = 1e-10
+# Trees up to this many nodes and steps are played whole.
+WHOLE_TREE, DEEPEST = 2_000, 300
+# Rounds before the policy is first looked at, and by how much later before it is again.
+FIRST_LOOK, LATER = 8, 1.4
+# A share of the bound that is nothing: an optimum is then proved.
+PROVED = 1e-6
+# Levels that futures may be forbidden on one way forwards.
+MOST_RETURNS = 10_000
+
+
+class Solved(NamedTuple):
+    """The optimum of one step.
+
+    value   its cost with what follows
+    now     its cost without
+    flows   y
+    levels  d'
+    slope   dV/dd
+    """
+
+    value: float
+    now: float
+    flows: FloatArray
+    levels: FloatArray
+    slope: FloatArray
+
+
+class Sides(NamedTuple):
+    """What x decides of a step: the rows' limits at levels 0, and the costs of y."""
+
+    low: FloatArray
+    high: FloatArray
+    cost: FloatArray
+
+
+class StepProgram:
+    """The program of one step with the cuts on what follows it, kept in HiGHS between solves.
+
+    Columns are y, d', a shift of the levels d up and one down (both 0 but where other levels are
+    looked for), and F; rows the balance of levels, the stage's own, then cuts.
+    """
+
+    def __init__(self, stage: Stage, sign: float, floor: float | None) -> None:
+        """floor  F is at least this; None: nothing follows."""
+        self._stage, self._sign = stage, sign
+        D, A = stage.effect.shape
+        m = len(stage.low)
+        self._shift = np.vstack([stage.keep, -stage.rows_d])
+        own = np.block([[-stage.effect, np.eye(D)], [stage.rows, np.zeros((m, D))]])
+        matrix = np.hstack([own, -self._shift, self._shift, np.zeros((D + m, 1))])
+        ahead = (0.0, 0.0) if floor is None else (floor, math.inf)
+        self._still = np.zeros(2 * D)
+        lower = np.concatenate([stage.least, stage.least_level, self._still, ahead[:1]])
+        upper = np.concatenate([stage.most, stage.most_level, self._still, ahead[1:]])
+        self._fixed_costs = np.concatenate([-sign * stage.hold, self._still, [1.0]])
+        self._rows, self._columns = (np.arange(n, dtype=np.int32) for n in matrix.shape)
+        self._y, self._next = slice(0, A), slice(A, A + D)
+        self._shifts = self._columns[A + D : -1]
+        self._cut = np.append(self._columns[self._next], self._columns[-1])
+        self._highs = _kept_program(matrix, lower, upper, self._fixed_costs)
+
+    def sides(self, x: FloatArray) -> Sides:
+        """At x (X,)."""
+        stage = self._stage
+        drift, moved = stage.inflow + stage.inflow_x @ x, stage.rows_x @ x
+        low, high = (np.concatenate([drift, one - moved]) for one in (stage.low, stage.high))
+        return Sides(low, high, -self._sign * (stage.price + stage.price_x @ x))
+
+    def add(self, intercept: float, slope: FloatArray, forbids: bool = False) -> None:
+        """F >= intercept + slope . d', or what forbids d': 0 >= intercept + slope . d'."""
+        numbers = np.append(-slope, 0.0 if forbids else 1.0)
+        self._highs.addRow(intercept, math.inf, len(numbers), self._cut, numbers)
+
+    def solve(self, sides: Sides, levels: FloatArray) -> Solved | None:
+        """The optimum from levels (D,), None where nothing is possible."""
+        self._highs.changeColsCost(len(sides.cost), self._columns[self._y], sides.cost)
+        return self._run(sides, levels)
+
+    def lowest(self, sides: Sides, least: FloatArray, most: FloatArray) -> float | None:
+        """The least cost from any levels between these, None where nothing is possible."""
+        zero = np.zeros(len(least))
+        self._move(np.append(least, zero), np.append(most, zero))
+        found = self.solve(sides, zero)
+        self._move(self._still, self._still)
+        return None if found is None else found.value
+
+    def nearest(self, sides: Sides, levels: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """How far levels are from such as the step is possible from, the slope of this distance,
+        and the closest such levels; infinitely far where there are none."""
+        D, costs = len(levels), np.zeros(len(self._columns))
+        costs[self._shifts] = 1.0
+        self._highs.changeColsCost(len(costs), self._columns, costs)
+        self._move(self._still, np.full(2 * D, math.inf))
+        found = self._run(sides, levels)
+        columns = np.array(self._highs.getSolution().col_value)[self._shifts]
+        costs[:] = np.append(sides.cost, self._fixed_costs)
+        self._highs.changeColsCost(len(costs), self._columns, costs)
+        self._move(self._still, self._still)
+        if found is None:
+            return math.inf, np.zeros(D), levels
+        return found.value, found.slope, levels + columns[:D] - columns[D:]
+
+    def _move(self, lower: FloatArray, upper: FloatArray) -> None:
+        self._highs.changeColsBounds(len(self._shifts), self._shifts, lower, upper)
+
+    def _run(self, sides: Sides, levels: FloatArray) -> Solved | None:
+        import highspy
+
+        highs, moved = self._highs, self._shift @ levels
+        n, status = len(self._rows), highspy.HighsModelStatus
+        highs.changeRowsBounds(n, self._rows, sides.low + moved, sides.high + moved)
+        highs.run()
+        if highs.getModelStatus() not in (status.kOptimal, status.kInfeasible):
+            highs.clearSolver()  # once more from the beginning: a basis may have gone astray
+            highs.run()
+        ended = highs.getModelStatus()
+        if ended == status.kInfeasible:
+            return None
+        if ended in (status.kUnbounded, status.kUnboundedOrInfeasible):
+            raise InputError(
+                "a step earns without end: bound its flows by `most`, its levels by `most_level`"
+            )
+        if ended != status.kOptimal:
+            raise NotApplicableError(f"HiGHS found no optimum: {highs.modelStatusToString(ended)}")
+        solution, value = highs.getSolution(), float(highs.getObjectiveValue())
+        columns, duals = np.array(solution.col_value), np.array(solution.row_dual[:n])
+        stage = self._stage
+        after = np.clip(columns[self._next], stage.least_level, stage.most_level)
+        flows = np.clip(columns[self._y], stage.least, stage.most)
+        return Solved(value, value - float(columns[-1]), flows, after, duals @ self._shift)
+
+
+def _kept_program(
+    matrix: FloatArray, lower: FloatArray, upper: FloatArray, last_costs: FloatArray
+) -> Any:
+    """A HiGHS program without limits of rows and costs of y, which change from solve to solve."""
+    try:
+        import highspy
+    except ImportError:
+        raise NotApplicableError(not_installed("cuts need highspy", "cuts")) from None
+    from scipy.sparse import csr_matrix
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    rows, program = csr_matrix(matrix), highspy.HighsLp()
+    program.num_row_, program.num_col_ = matrix.shape
+    program.col_cost_ = np.append(np.zeros(len(lower) - len(last_costs)), last_costs)
+    program.col_lower_, program.col_upper_ = lower, upper
+    program.row_lower_ = program.row_upper_ = np.zeros(len(matrix))
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
+    program.a_matrix_.value_ = rows.data
+    options = {"output_flag": False, "presolve": "off", "solver": "simplex", "threads": 1}
+    precise = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+    for name, value in (options | dict.fromkeys(precise, PRECISION)).items():
+        highs.setOptionValue(name, value)
+    highs.passModel(program)
+    return highs
+
+
+class Tangents:
+    """The largest of k affine functions of the levels, for each of M nodes.
+
+    rows  (k, M, 1 + D) intercepts and slopes
+    """
+
+    def __init__(self, intercepts: FloatArray, D: int) -> None:
+        """The first: constant."""
+        self._held, self._count = np.zeros((8, len(intercepts), 1 + D)), 1
+        self._held[0, :, 0] = intercepts
+
+    @property
+    def rows(self) -> FloatArray:
+        return self._held[: self._count]
+
+    def add(self, intercepts: FloatArray, slopes: FloatArray) -> None:
+        """One more for each node: (M,), (M, D)."""
+        if self._count == len(self._held):
+            self._held = np.concatenate([self._held, np.zeros_like(self._held)])
+        self._held[self._count, :, 0], self._held[self._count, :, 1:] = intercepts, slopes
+        self._count += 1
+
+    def at(self, levels: FloatArray) -> FloatArray:
+        """(n, M) for levels (n, D)."""
+        k, M, size = self.rows.shape
+        with_one = np.hstack([np.ones((len(levels), 1)), levels])
+        parts = np.array_split(with_one, 1 + len(levels) * k * M // 4_000_000)
+        every = self.rows.reshape(k * M, size).T
+        return np.concatenate([(part @ every).reshape(-1, k, M).max(axis=1) for part in parts])
+
+
+class Training:
+    """Programs and cuts for every step of a model, and what makes them better.
+
+    programs  by step and class of nodes: nodes of a class have the same ahead of them
+    classes   by step: (M,) the class of each node
+    values    by step: V of each node, from below
+    """
+
+    def __init__(self, model: ExogenousModel, lattice: Lattice, risk: Risk) -> None:
+        self.lattice, self.risk, self._stages = lattice, risk, stages_of(model)
+        self._levels = np.array(model.start.resource, dtype=np.float64)
+        T, sign, D = lattice.horizon, sign_of(model), self._levels.size
+        self.classes, self._chances = list[IntArray](), list[FloatArray]()
+        for matrix in (*lattice.chances, np.zeros((len(lattice.values[-1]), 0))):
+            rows = np.round(matrix, 14) + 0.0
+            _, first, found = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+            self.classes.append(np.asarray(found, dtype=np.int64).ravel())
+            self._chances.append(matrix[first])
+        self.programs = [list[StepProgram]()] * T
+        self._ahead, self._sides = [list[Tangents]()] * T, [list[Sides]()] * T
+        self.values, lowest = list[Tangents](), np.zeros(0)
+        for t in reversed(range(T)):
+            floors = [self._cost(lowest, p) for p in self._chances[t]] if t + 1 < T else [None]
+            self.programs[t] = [StepProgram(self._stages[t], sign, floor) for floor in floors]
+            self._ahead[t] = [Tangents(np.array([floor or 0.0]), D) for floor in floors]
+            self._sides[t] = [self.programs[t][0].sides(x) for x in lattice.values[t]]
+            lowest = self._lowest(t)
+            self.values.insert(0, Tangents(lowest, D))
+
+    def _cost(self, costs: FloatArray, chances: FloatArray) -> float:
+        """rho of costs (M,)."""
+        return -float(self.risk.value(-costs, chances))
+
+    def _lowest(self, t: int) -> FloatArray:
+        """(M,) the least cost from step t on, from any levels."""
+        before = self._stages[t - 1]
+        box = (before.least_level, before.most_level) if t > 0 else (self._levels, self._levels)
+        found = np.empty(len(self._sides[t]))
+        for j, sides in enumerate(self._sides[t]):
+            lowest = self._program(t, j).lowest(sides, *box)
+            if lowest is None:
+                x, where = (
+                    self.lattice.values[t][j].tolist(),
+                    "any levels" if t > 0 else "the start",
+                )
+                raise InfeasibleError(
+                    f"the step at t={t} is not possible from {where} when x is {x}: let "
+                    "something give way there at a price (a flow for demand that is lost, or spill)"
+                )
+            found[j] = lowest
+        return found
+
+    def _program(self, t: int, node: int) -> StepProgram:
+        return self.programs[t][int(self.classes[t][node])]
+
+    def solve(self, t: int, node: int, levels: FloatArray) -> Solved | None:
+        """A step at a node; where it is not possible, steps before it keep away from such levels
+        from now on."""
+        program, sides = self._program(t, node), self._sides[t][node]
+        found = program.solve(sides, levels)
+        if found is not None:
+            return found
+        distance, slope, closest = program.nearest(sides, levels)
+        if distance <= ROUNDING * (1.0 + float(np.abs(levels).max())):
+            return program.solve(sides, closest)
+        if t == 0:
+            raise InfeasibleError("no flows keep all bounds from the start on, whatever is done")
+        for chances, before in zip(self._chances[t - 1], self.programs[t - 1], strict=True):
+            if chances[node] > 0.0:
+                before.add(distance - float(slope @ levels), slope, forbids=True)
+        return None
+
+    def round(self, rng: np.random.Generator) -> float:
+        """One way forwards and backwards; the bound, as a cost."""
+        nodes, levels = self.lattice.sample(1, rng)[0], [self._levels]
+        for _ in range(MOST_RETURNS):
+            t = len(levels) - 1
+            if t == len(nodes) - 1:
+                break
+            found = self.solve(t, int(nodes[t]), levels[t])
+            levels = levels[:-1] if found is None else [*levels, found.levels]
+        for t in reversed(range(1, len(levels))):
+            self._cut(t, levels[t])
+        found = self.solve(0, 0, self._levels)
+        return -math.inf if found is None else found.value
+
+    def _cut(self, t: int, levels: FloatArray) -> None:
+        """Solve all nodes of step t at these levels, and cut for each class before."""
+        solved = [self.solve(t, j, levels) for j in range(len(self._sides[t]))]
+        known = np.array([one is not None for one in solved])
+        values = np.array([math.inf if one is None else one.value for one in solved])
+        slopes = np.array([0.0 * levels if one is None else one.slope for one in solved])
+        scale = SAME * (1.0 + np.abs(values).max())
+        if known.all() and (values > self.values[t].at(levels[None])[0] + scale).any():
+            self.values[t].add(values - slopes @ levels, slopes)
+        before = zip(self._chances[t - 1], self.programs[t - 1], self._ahead[t - 1], strict=True)
+        for chances, program, ahead in before:
+            likely = chances > 0.0
+            if not known[likely].all():
+                continue
+            weights = self.risk.weights(-values[likely], chances[likely])
+            value, slope = float(weights @ values[likely]), weights @ slopes[likely]
+            if value > ahead.at(levels[None])[0, 0] + scale:
+                program.add(value - float(slope @ levels), slope)
+                ahead.add(np.array([value - slope @ levels]), slope[None])
+
+    def played(self, samples: int, rng: np.random.Generator) -> Estimate | None:
+        """What the policy of the cuts costs on the lattice: exactly where its tree is small; None
+        where it comes to levels from which it cannot go on."""
+        counts = [np.ones(1)]
+        for matrix in self.lattice.chances:
+            counts.append(counts[-1] @ (matrix > 0.0))
+        if sum(map(np.sum, counts)) <= WHOLE_TREE and len(counts) <= DEEPEST:
+            whole = self._whole(0, 0, self._levels)
+            return None if math.isinf(whole) else Estimate(whole, 0.0)
+        return self._sampled(samples, rng)
+
+    def _whole(self, t: int, node: int, levels: FloatArray) -> float:
+        """What it costs from here on; infinite where it cannot go on."""
+        found = self.solve(t, node, levels)
+        if found is None or t + 1 == self.lattice.horizon:
+            return math.inf if found is None else found.now
+        chances = self.lattice.chances[t][node]
+        likely = np.flatnonzero(chances)
+        ahead = np.array([self._whole(t + 1, int(j), found.levels) for j in likely])
+        return math.inf if np.isinf(ahead).any() else found.now + self._cost(ahead, chances[likely])
+
+    def _sampled(self, n: int, rng: np.random.Generator) -> Estimate | None:
+        """The mean over n futures, without their luck."""
+        nodes, levels = np.zeros(n, dtype=np.int64), np.tile(self._levels, (n, 1))
+        totals = np.zeros(n)
+        for t in range(self.lattice.horizon):
+            for i in range(n):
+                found = self.solve(t, int(nodes[i]), levels[i])
+                if found is None:
+                    return None
+                levels[i], totals[i] = found.levels, totals[i] + found.now
+            if t + 1 < self.lattice.horizon:
+                ahead = self.values[t + 1].at(levels)
+                weights = self.risk.weights(-ahead, self.lattice.chances[t][nodes])
+                reached = np.cumsum(weights, axis=1) < rng.random(n)[:, None]
+                nodes = np.minimum(reached.sum(axis=1), ahead.shape[1] - 1)
+                totals -= ahead[np.arange(n), nodes] - (weights * ahead).sum(axis=1)
+        return estimate(totals)
+
+    def flows(self, state: State) -> FloatArray:
+        """(A,) what the cuts say to do, at any x: what follows is that of the closest node."""
+        t, x, levels = state
+        program = self._program(t, int(self.lattice.nearest(t, x[None])[0]))
+        sides = program.sides(x)
+        found = program.solve(sides, levels)
+        if found is None:
+            distance, _, closest = program.nearest(sides, levels)
+            if distance <= ROUNDING * (1.0 + float(np.abs(levels).max())):
+                found = program.solve(sides, closest)
+        if found is None:
+            raise InfeasibleError(
+                f"nothing is possible at t={t} with levels {levels.tolist()} and x {x.tolist()} "
+                "that leaves later steps possible: let something give way at a price"
+            )
+        return found.flows
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CutPlan:
+    """What rounds of cuts came to; it is a policy, too: `evaluate` plays it.
+
+    bound       no policy is better, on the lattice
+    value, se   of this policy on the lattice: with risk its nested value; se 0 where it is exact
+    played      mean and standard error on the model's own futures, where the lattice is not exact
+    bounds      (n,) after each round
+    status      'optimal' where the tree was played whole and nothing is left to gain, else 'limit'
+    method      what was solved, in words
+    """
+
+    bound: float
+    value: float
+    se: float
+    played: Estimate
+    bounds: FloatArray
+    seconds: float
+    status: Status
+    method: str
+    sense: Sense
+    training: Training = field(repr=False)
+    name: str = "cuts"
+
+    @property
+    def iterations(self) -> int:
+        return len(self.bounds)
+
+    @property
+    def gap(self) -> float:
+        """How much better the optimum on the lattice could be."""
+        return max(0.0, (self.bound - self.value) * (1.0 if self.sense == "max" else -1.0))
+
+    @property
+    def relative_gap(self) -> float:
+        """As a share of the bound."""
+        return self.gap / max(abs(self.bound), 1e-300) if self.gap > 0.0 else 0.0
+
+    def rule(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        """(n, A) what to do in states (n, X), (n, D)."""
+        return each_state(t, exogenous, resource, self.training.flows)
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        """The rule; all is made."""
+        return self.rule
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Dual dynamic programming for models of linear steps: a policy, and a bound.
+
+    iterations  rounds at most
+    gap         stop once value and bound differ by at most this share of the bound, twice the
+                value's standard error counted
+    nodes       of the lattice at each time, where the model's own chain is not small
+    samples     futures that the policy's value is the mean of
+    risk        1: the mean; a share: the mean over the worst share; (weight of the mean, share)
+    limits      seconds, nodes (rounds) and an absolute gap
+    """
+
+    iterations: int = 1000
+    gap: float = 1e-3
+    nodes: int = 20
+    samples: int = 100
+    risk: RiskLike = 1.0
+    limits: Limits | None = None
+    name: str = "cuts"
+
+    def __post_init__(self) -> None:
+        for name, least in (("iterations", 1), ("nodes", 1), ("samples", 2)):
+            whole_number(getattr(self, name), name, minimum=least)
+        number(self.gap, "gap", 0.0)
+        Risk.of(self.risk)
+
+    def prepare(self, model: ExogenousModel, seed: Seed = 0) -> Rule:
+        """The rule of `solve`."""
+        return self.solve(model, seed).rule
+
+    def solve(
+        self, model: ExogenousModel, seed: Seed = 0, progress: ProgressCallback | None = None
+    ) -> CutPlan:
+        """Rounds of cuts from the model's start, until the gap or a limit is reached.
+
+        progress  called after every round; False stops
+        """
+        watch, rng = Watch("cuts", self.limits, progress), generator(seed)
+        stages_of(model)
+        lattice = Lattice.of(model, nodes=self.nodes, seed=rng)
+        risk, sign = Risk.of(self.risk), sign_of(model)
+        training = Training(model, lattice, risk)
+        bounds, look, found = list[float](), FIRST_LOOK, None
+        for done in range(1, self.iterations + 1):
+            bounds.append(max([training.round(rng), *bounds[-1:]]))
+            seen = done >= look or done == self.iterations
+            if seen:
+                look, found = math.ceil(done * LATER), training.played(self.samples, rng)
+                if found is not None and self._is_close(bounds[-1], found, watch.gap):
+                    break
+            value = None if found is None else -sign * found.mean
+            if watch.must_stop(done, value, -sign * bounds[-1], self.iterations):
+                found = found if seen else training.played(self.samples, rng)
+                break
+        if found is None:
+            raise StoppedError(
+                f"stopped after {len(bounds)} rounds: no policy is known yet that is possible at "
+                "every step; allow more iterations"
+            )
+        whole = found.se == 0.0 and found.mean - bounds[-1] <= PROVED * (1.0 + abs(bounds[-1]))
+        played = Estimate(-sign * found.mean, found.se)
+        most = max(map(len, lattice.values))
+        how = f"cuts over {len(bounds)} rounds, {risk}, "
+        how += f"{'the model' if lattice.exact else 'a lattice of sampled futures'}, up to {most} "
+        how += "nodes at a time" + ("" if lattice.exact else ": bound and value are the lattice's")
+        made = CutPlan(
+            bound=-sign * bounds[-1],
+            value=played.mean,
+            se=played.se,
+            played=played,
+            bounds=-sign * np.array(bounds),
+            seconds=watch.seconds,
+            status=Status.OPTIMAL if whole else Status.LIMIT,
+            method=how,
+            sense=model.sense,
+            training=training,
+        )
+        if lattice.exact:
+            return made
+        outcomes = follow(model, made.rule, futures(model, self.samples, rng))
+        return replace(made, played=estimate(outcomes), seconds=watch.seconds)
+
+    def _is_close(self, bound: float, found: Estimate, absolute: float) -> bool:
+        allowed = max(self.gap * abs(bound), absolute, 1e-12 * (1.0 + abs(bound)))
+        return found.mean + 2.0 * found.se - bound <= allowed
