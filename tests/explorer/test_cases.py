@@ -221,7 +221,7 @@ def test_a_budget_that_was_not_asked_about_and_a_case_that_has_failed(discrete: 
         ("discrete", "jobs", {"k": 1, "doubt": 1.5}, 422, "less than or equal to 1"),
         ("discrete", "jobs", {"k": 1, "risk": 0.0}, 422, "greater than 0"),
         ("discrete", "jobs", {"k": 1, "doubt": "nan"}, 422, ""),
-        ("discrete", "jobs", {"k": 1, "risk": 0.5}, 400, "risk is for models with members"),
+        ("discrete", "jobs", {"k": 1, "risk": 0.5}, 400, "risk is for models that know their data"),
         # Where nothing was done nothing can change, and what stands for no action is none.
         ("explorer", "what-if", {4: 0}, 400, "step 4 has no decision to edit"),
         ("explorer", "what-if", {0: 4}, 400, "action 4 is unknown"),

@@ -21,12 +21,14 @@ from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.runs.explain import open_cohort
 from counterplan.runs.explainer import INTERVALS, TIPPING_DRAWS, DiscreteExplainer, open_explainer
 from counterplan.runs.question import Question
-from counterplan.runs.run import Run
+from counterplan.runs.run import Run, claim_ends
+from counterplan.scm.estimate import count_transitions, estimate_mdp
 from counterplan.tables import write_episodes
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.models import save_model
 from counterplan.tables.parts import Recorded, episodes_from_bytes
 from counterplan.tables.schema import schema_from_dict
+from counterplan.viz.quantity import claim_of
 
 from .conftest import contents
 from .models import (
@@ -92,6 +94,31 @@ def test_discrete_results_are_those_of_the_library(tmp_path: Path) -> None:
             assert change["text"] == text
             assert [change["observed_label"], change["alternative_label"]] == labels
     assert table(result)["n_changes"].sum() > 5
+
+
+@pytest.mark.compiles
+def test_tables_that_know_their_counts_are_asked_over_draws_of_them(tmp_path: Path) -> None:
+    plain = small_mdp()
+    episodes = discrete_episodes(plain, 12)
+    sizes = plain.n_states, plain.n_actions
+    counts = count_transitions([one.episode for one in discrete_episodes(plain, 60)], *sizes)
+    mdp = estimate_mdp(counts, plain.rewards, prior=1.0, admissible=plain.admissible)
+    result = task_of(tmp_path, mdp, Question((2,), risk=0.5)).solve(part_of(episodes))
+    rows = table(result)
+    for row, recorded in zip(rows.iter_rows(named=True), episodes, strict=True):
+        found: Any = cp.explain(mdp, recorded.episode, 2, risk=0.5)
+        assert_row(row, found, recorded)
+        assert (row["improvement_low"], row["improvement_high"]) == found.interval
+        assert (row["risk"], row["doubt"], row["harm"]) == (0.5, None, found.harm)
+        # Ranked and told by what holds in every causal model, as without risk.
+        assert row["established"] == (row["guaranteed"] > row["factual"] + 1e-9)
+        assert claim_of(row).is_causal
+    low = rows.lazy().select(claim_ends()[0]).collect().to_series()
+    assert low.to_list() == (rows["guaranteed"] - rows["factual"]).to_list()
+    with pytest.raises(cp.errors.InputError, match="risk and doubt are two ways to be careful"):
+        DiscreteExplainer(mdp).completed(Question((2,), risk=0.5, doubt=0.2))
+    with pytest.raises(cp.errors.InputError, match="this one has no counts"):
+        DiscreteExplainer(plain).completed(Question((2,), risk=0.5))
 
 
 @pytest.mark.compiles

@@ -70,7 +70,8 @@ class ExplainOptions(cli.TableOptions):
         "Add the lowest and highest value over every causal model that fits the data.", False
     )
     risk: float | None = cli.option(
-        "Models with members: optimise the mean of the worst share of them (0.25; 1: of all).",
+        "Models with members: optimise the mean of the worst share of them (0.25; 1: of all). "
+        "Discrete models that know their counts: of tables drawn from what the data admits.",
         parse=cli.number(lambda share: 0.0 < share <= 1.0, "a share above 0 and up to 1"),
         metavar="SHARE",
     )
@@ -417,7 +418,9 @@ def _established(record: Mapping[str, Any]) -> str:
     if record.get("guaranteed") is not None:
         gain = float(record["guaranteed"]) - float(record["factual"])
         more = "" if math.isnan(gain) else f", {'+' if gain > 0.0 else ''}{_number(gain)} or more"
-        return f"{says}{more}"
+        if record.get("risk") is None:
+            return f"{says}{more}"
+        return f"{says}{more}; {_interval('improvement', record)} by the data"
     worse = f" ({record['harm']:.0%} worse)" if record["harm"] >= 0.005 else ""
     return f"{says}, {_interval('improvement', record)}{worse}"
 

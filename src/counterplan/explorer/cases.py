@@ -255,8 +255,13 @@ class Cases(Items):
             forbid=(*usual.forbid, *question.forbidden),
             keep=(*usual.keep, *question.fixed),
             supported=False if question.anywhere else usual.supported,
-            doubt=usual.doubt if question.doubt is None else question.doubt,
-            risk=usual.risk if question.risk is None else question.risk,
+            doubt=(usual.doubt if question.risk is None else None)
+            if question.doubt is None
+            else question.doubt,
+            # Who turns the one leaves the other.
+            risk=(usual.risk if question.doubt is None else None)
+            if question.risk is None
+            else question.risk,
         )
         return self._explainer.completed(asked)
 

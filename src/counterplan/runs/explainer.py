@@ -417,18 +417,38 @@ class DiscreteExplainer(Explainer):
 
     def completed(self, question: Question) -> Question:
         if question.risk is not None:
-            raise InputError("risk is for models with members: a discrete model has doubt instead")
+            if question.doubt:
+                raise InputError(
+                    "risk and doubt are two ways to be careful, about the data and about the "
+                    "causal model: give one of them"
+                )
+            if self.mdp.counts is None:
+                raise InputError(
+                    "risk is for models that know their data: this one has no counts to draw "
+                    "others from; doubt is about the causal model"
+                )
+            return replace(question, doubt=None)
         usual = DEFAULT_DOUBT if question.solver == EXACT else 0.0
         return replace(question, doubt=usual if question.doubt is None else question.doubt)
 
     def claims_in_words(self, question: Question) -> str:
-        doubt = self.completed(question).doubt
-        chosen = (
-            f"Chosen with doubt {doubt:g}: so much weight has the worst causal model at every step"
-        )
+        question = self.completed(question)
+        doubt, risk = question.doubt, question.risk
+        chosen = "Chosen as if Gumbel-Max were certain"
+        if doubt:
+            chosen = (
+                f"Chosen with doubt {doubt:g}: so much weight has the worst causal model at every "
+                "step"
+            )
+        if risk is not None:
+            chosen = (
+                f"Chosen for the mean over the worst {risk:.0%} of tables that half of the data "
+                "admits; improvements are means over those of the other half, with intervals of "
+                "90 %"
+            )
         least = "Guaranteed is what holds in every causal model of these states that fits"
         sets = "" if self._row_sets is None else f", and in {self._row_sets.words}"
-        return f"{chosen if doubt else 'Chosen as if Gumbel-Max were certain'}. {least}{sets}."
+        return f"{chosen}. {least}{sets}."
 
     @cached_property
     def _row_sets(self) -> RowSets | None:
@@ -451,6 +471,11 @@ class DiscreteExplainer(Explainer):
     def claim(self, explanation: Any, question: Question | None) -> dict[str, Any]:
         """What holds whatever is left open; no question was asked about a plan by hand."""
         asked = {} if question is None else {"doubt": self.completed(question).doubt}
+        share = getattr(explanation, "share", None)  # of draws of the table that chose it
+        if share is not None:
+            low, high = explanation.interval
+            ends = {"improvement_low": low, "improvement_high": high}
+            asked = {"risk": share, "harm": explanation.harm, **ends}
         least = explanation.interval_in(self.mdp, rows=self._row_sets).low
         rounding = 1e-9 * max(1.0, abs(explanation.factual_value))
         found = {"guaranteed": least, "established": least > explanation.factual_value + rounding}

@@ -456,13 +456,17 @@ def ranked(results: pl.LazyFrame, by: str = "lower") -> pl.LazyFrame:
 
 
 def claim_ends() -> tuple[pl.Expr, pl.Expr]:
-    """The lower and the upper end of the interval of each row's improvement: of a model with
-    members, or over causal models."""
+    """The lower and the upper end of the interval of each row's improvement: over causal models, or
+    of a model with members."""
     import polars as pl
 
+    is_causal = pl.col("guaranteed").is_not_null()
     causal = (pl.col(name) - pl.col("factual") for name in ("guaranteed", "interval_high"))
-    low, high = zip(("improvement_low", "improvement_high"), causal, strict=True)
-    return pl.coalesce(*low), pl.coalesce(*high)
+    low, high = (
+        pl.when(is_causal).then(one).otherwise(pl.col(name))
+        for one, name in zip(causal, ("improvement_low", "improvement_high"), strict=True)
+    )
+    return low, high
 
 
 def is_withheld() -> pl.Expr:
@@ -470,7 +474,7 @@ def is_withheld() -> pl.Expr:
     what matters."""
     import polars as pl
 
-    return (~pl.col("established") & (pl.col("improvement_low") > 0.0)).fill_null(False)
+    return (~pl.col("established") & (claim_ends()[0] > 0.0)).fill_null(False)
 
 
 def is_far() -> pl.Expr:

@@ -242,7 +242,7 @@ def plans_by_doubt(
     is guaranteed."""
     found = {}
     for doubt in sorted({*DOUBTS, question.doubt or 0.0}) if question.solver == EXACT else ():
-        (plan,) = explainer.explain(episode, replace(question, doubt=doubt), **options)
+        (plan,) = explainer.explain(episode, replace(question, doubt=doubt, risk=None), **options)
         found[doubt] = plan.value, float(explainer.claim(plan, None)["guaranteed"])
     return found
 

@@ -154,7 +154,7 @@ class Claim(NamedTuple):
 def claim_of(row: Mapping[str, Any]) -> Claim:
     """The claim of a row of results."""
     mean, factual = row["improvement"], row["factual"]
-    if row.get("improvement_low") is not None:
+    if row.get("improvement_low") is not None and row.get("guaranteed") is None:
         ends = row["improvement_low"], row["improvement_high"]
         withheld = row.get("established") is False and ends[0] > ROUNDING
         return Claim(mean, *ends, row.get("harm"), withheld=withheld)
