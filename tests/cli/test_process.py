@@ -219,7 +219,10 @@ def test_interrupt_of_training(tmp_path: Path) -> None:
         [sys.executable, "-c", *command], capture_output=True, timeout=120, cwd=tmp_path
     )
     assert (finished.returncode, finished.stdout) == (130, b"")
-    assert finished.stderr.decode() == "stopped; nothing was written\n"
+    # An interrupt that falls into jax's own collection of garbage is dropped there, with a word.
+    *dropped, last = finished.stderr.decode().splitlines()
+    assert last == "stopped; nothing was written"
+    assert not dropped or "_xla_gc_callback" in dropped[0]
     assert [path.name for path in tmp_path.iterdir()] == ["stays.csv"]
 
 

@@ -58,8 +58,10 @@ def test_a_row_and_a_table_have_the_same_claim(
     frame = pl.DataFrame([row], schema=dict.fromkeys(row, pl.Float64))
     ends = frame.select(*(end.alias(name) for name, end in zip("ab", claim_ends(), strict=True)))
     assert claim.low == ends["a"].item()
-    if low is not None or claim.low is not None:
+    if sure is None:
         assert low is None or claim[1:3] == (low, high)
+    elif claim.low is not None:
+        assert claim.is_causal
     assert claim.is_established == (claim.low is not None and claim.low > 1e-9)
 
 
