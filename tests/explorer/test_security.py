@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import shutil
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,9 +14,16 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from counterplan.errors import FileError
+from counterplan.errors import CounterplanError, FileError
 from counterplan.explorer.app import Service, Settings
-from counterplan.explorer.security import HEADERS, LARGEST_BODY, LOOPBACK, Access, is_loopback
+from counterplan.explorer.security import (
+    HEADERS,
+    LARGEST_BODY,
+    LOOPBACK,
+    Access,
+    Patience,
+    is_loopback,
+)
 
 from .serving import Explorer, serving
 
@@ -280,6 +288,77 @@ def test_odd_cookies(discrete: Explorer) -> None:
     for cookie in ("a=b=c;;; =", "counterplan_client_0=" + "x" * 5_000, '"\\', "ü=1"):
         headers = {"cookie": cookie.encode("latin-1")}
         assert discrete.client.get("/api/run", headers=headers).status_code == 200
+
+
+def test_cookies_that_were_made_up_are_none(discrete: Explorer) -> None:
+    """Or one machine could have as many questions as it likes."""
+    name = f"counterplan_client_{discrete.service.settings.access.port}"
+    question, url = {"kind": "solve", "id": "e9", "k": 1}, f"{discrete.url}/api/jobs"
+    given = discrete.another().get("/api/run").cookies[name]
+    for cookie, is_known in ((given, True), ("x" * 20, False), (given[:-1] + "-", False)):
+        headers = {"cookie": f"a=b; {name}={cookie}"}
+        job = httpx.post(url, json=question, headers=headers, trust_env=False).json()["job"]
+        found = discrete.service.jobs.find(job)
+        assert found is not None
+        assert (found.client != "at 127.0.0.1") == is_known
+        discrete.wait(job)
+
+
+def test_half_of_the_places_in_line_are_for_other_addresses(
+    discrete: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = discrete.service.jobs
+    monkeypatch.setattr(jobs, "_begin_next", lambda: None)
+    asked = [jobs.submit(f"c{i} at 10.0.0.1", {"k": i}, 1.0) for i in range(50)]
+    with pytest.raises(CounterplanError, match="too many questions are waiting"):
+        jobs.submit("c51 at 10.0.0.1", {"k": 1}, 1.0)
+    asked.append(jobs.submit("c at 10.0.0.2", {"k": 1}, 1.0))
+    for job in asked:
+        jobs.cancel(job)
+
+
+def test_heads_of_requests_are_small(discrete: Explorer) -> None:
+    """Whoever asks: before cookies are read, or anything else is."""
+    for host in ("localhost", "elsewhere"):
+        found = raw(discrete, "GET", "/api/run", cookie="a" * 60_000, host=host)
+        assert found.status in (400, 431)
+    many = {f"x_{i}": "v" * 150 for i in range(110)}
+    assert raw(discrete, "GET", "/api/run", **many).status in (400, 431)
+
+
+def test_connections_that_bring_nothing_end(
+    discrete: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Patience, "seconds", 0.2)
+    place = urlsplit(discrete.url)
+    begun = (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api")
+    for first in begun:
+        with socket.create_connection((place.hostname, place.port), timeout=30.0) as one:
+            one.sendall(first)
+            while one.recv(65_536):  # until it is closed
+                pass
+
+
+def test_one_address_has_so_many_connections(
+    discrete: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = urlsplit(discrete.url)
+    monkeypatch.setattr(Patience, "most", 4 + sum(Patience._open.values()))
+    address = place.hostname, place.port
+    held = [socket.create_connection(address, timeout=30.0) for _ in range(4)]
+    with (
+        socket.create_connection(address, timeout=30.0) as refused,
+        contextlib.suppress(ConnectionError),
+    ):
+        refused.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert refused.recv(1) == b""
+    for one in held:
+        one.close()
+    deadline = time.monotonic() + 30.0
+    while sum(Patience._open.values()) >= Patience.most:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert discrete.another().get("/api/run").status_code == 200
 
 
 def test_methods_that_are_none(discrete: Explorer) -> None:

@@ -28,7 +28,7 @@ from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.jobs import BusyError, Job, Jobs, open_items, worker_spec
 from counterplan.explorer.models import LARGEST, Name
-from counterplan.explorer.security import Access, Guard
+from counterplan.explorer.security import LARGEST_HEAD, Access, Guard, Patience
 from counterplan.runs.run import AbsentError, open_run
 from counterplan.runs.task import EXPLAIN, REGRET
 
@@ -309,6 +309,8 @@ def server_of(service: Service) -> uvicorn.Server:
         proxy_headers=False,
         timeout_graceful_shutdown=GOODBYE,
         ws="none",
+        http=Patience,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
     )
     return uvicorn.Server(config)
 

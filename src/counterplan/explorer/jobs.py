@@ -62,10 +62,15 @@ def _new_name() -> str:
     return secrets.token_urlsafe(12)
 
 
+def _address(client: str) -> str:
+    return client.rpartition(" ")[2]
+
+
 @dataclass(eq=False)
 class Job:
     """A question and what became of it.
 
+    client   who asks, and after the last space the address he asks from
     seconds  how long it may take
     notes    the file that says how far it is
     keep     called with the result
@@ -155,7 +160,9 @@ class Jobs:
                     f"you have {mine} questions waiting or at work, and no more are allowed: wait "
                     "for one, or cancel it"
                 )
-            if sum(map(len, self._lines.values())) >= MOST_WAITING:
+            # Anyone can be many clients: half of the places are for other addresses.
+            waiting = Counter(_address(one) for one, line in self._lines.items() for _ in line)
+            if waiting.total() >= MOST_WAITING or waiting[_address(client)] >= MOST_WAITING // 2:
                 raise BusyError("too many questions are waiting: try again later")
             job = Job(client, question, seconds, self._notes_file(), keep, name or _new_name())
             self._add(job)

@@ -1,9 +1,12 @@
 """Who may ask, and how much: what every request passes before it reaches the explorer.
 
+* A connection that brings no whole request for a while is closed, one address has so many at most,
+  and heads of requests are small: nothing is parsed before that.
 * The Host header must name this server: a page from elsewhere whose name was pointed at this
   machine (DNS rebinding) is refused, and so is any request another page makes (Origin).
 * With a token every request needs it, as a bearer token or in the cookie that opening the address
-  with ?token=... sets; it is compared in constant time.
+  with ?token=... sets; it is compared in constant time. Cookies that tell clients apart are signed:
+  who makes one up counts as a program of his machine that keeps none.
 * Bodies are read up to a limit of size and time, before anything else is done with them.
 * Every answer carries headers that forbid foreign scripts, frames and guesses about its type.
 """
@@ -11,23 +14,29 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import ipaddress
 import secrets
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, RedirectResponse
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LARGEST_BODY = 256 * 1024
-BODY_SECONDS = 20.0
+# Of a request: its first line with all headers, and its body; and how long each may take to come.
+LARGEST_HEAD, LARGEST_BODY = 16 * 1024, 256 * 1024
+HEAD_SECONDS, BODY_SECONDS = 15.0, 20.0
+# Open connections of one address.
+MOST_CONNECTIONS = 256
 SHORTEST_TOKEN = 16
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = {
@@ -91,11 +100,56 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+class Patience(H11Protocol):
+    """A connection that waits only so long for a request; an address has so many at most."""
+
+    seconds, most = HEAD_SECONDS, MOST_CONNECTIONS
+    _open: ClassVar[Counter[str]] = Counter()
+    _address, _timer = "", None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        self._open[self._address] += 1
+        self._wait()
+        if self._open[self._address] > self.most:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._open[self._address] -= 1
+        if not self._open[self._address]:
+            del self._open[self._address]
+        self._wait(False)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_idle and self._timer is None:  # the first bytes of a further request
+            self._wait()
+        super().data_received(data)
+        if not self._is_idle:
+            self._wait(False)
+
+    @property
+    def _is_idle(self) -> bool:
+        current: Any = self.cycle
+        return current is None or bool(current.response_complete)
+
+    def _wait(self, is_waiting: bool = True) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(self.seconds, self._end) if is_waiting else None
+
+    def _end(self) -> None:
+        self._timer = None
+        if self._is_idle:
+            self.transport.abort()
+
+
 class Guard:
     """The middleware around the application: checks requests, and adds headers to all answers."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
+        self._app, self._access, self._key = app, access, secrets.token_bytes(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -106,12 +160,6 @@ class Guard:
             return
         request = HTTPConnection(scope)
         cookies: dict[str, str] = {}
-        client = request.cookies.get(self._access.client_cookie, "")
-        if not 16 <= len(client) <= 64:
-            cookies[self._access.client_cookie] = secrets.token_urlsafe(16)
-            # Programs that keep no cookies: those of one machine count as one client.
-            client = f"at {request.client.host if request.client else 'nowhere'}"
-        request.state.client = client
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -121,6 +169,12 @@ class Guard:
         answer: ASGIApp = self._app
         try:
             self._check_source(request)
+            client = self._client(request)
+            if not client:
+                cookies[self._access.client_cookie] = self._signed(secrets.token_urlsafe(16))
+            # Programs that keep no cookies: those of one machine count as one client.
+            address = request.client.host if request.client else "nowhere"
+            request.state.client = f"{client} at {address}".strip()
             if self._enters(request):
                 cookies[self._access.token_cookie] = self._access.token or ""
                 answer = RedirectResponse("/", 303)
@@ -134,6 +188,8 @@ class Guard:
     def _check_source(self, request: HTTPConnection) -> None:
         """Raise unless the request was made to this server, and not by another page."""
         headers = request.headers
+        if sum(len(name) + len(value) for name, value in headers.raw) > LARGEST_HEAD:
+            raise HTTPException(431, f"the headers are too large: at most {LARGEST_HEAD:,} bytes")
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._access.knows_host(host):
             raise HTTPException(403, "this server has another name: use the address it printed")
@@ -141,6 +197,15 @@ class Guard:
         is_foreign = origin is not None and origin.partition("://")[2] != host
         if is_foreign or (headers.get("sec-fetch-site") == "cross-site" and not is_link):
             raise HTTPException(403, "requests of other pages are refused")
+
+    def _signed(self, name: str) -> str:
+        return f"{name}.{hmac.new(self._key, name.encode(), hashlib.sha256).hexdigest()[:32]}"
+
+    def _client(self, request: HTTPConnection) -> str:
+        """The name that a client was given; empty if it shows none, or one that it made up."""
+        shown = cookie_of(request, self._access.client_cookie)
+        name = shown.partition(".")[0]
+        return name if hmac.compare_digest(self._signed(name).encode(), shown.encode()) else ""
 
     def _enters(self, request: HTTPConnection) -> bool:
         """Whether someone opens the page with the token in its address."""
@@ -151,12 +216,23 @@ class Guard:
 
     def _check_token(self, request: HTTPConnection) -> None:
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        shown = (bearer, request.cookies.get(self._access.token_cookie, ""))
+        shown = (bearer, cookie_of(request, self._access.token_cookie))
         # Both are compared, whichever is right.
         if not any([self._access.knows_token(one) for one in shown]):  # noqa: C419
             raise HTTPException(
                 401, "a token is needed: open the address that the server printed at its start"
             )
+
+
+def cookie_of(request: HTTPConnection, name: str) -> str:
+    """A cookie's value, empty if there is none. Only this name is looked for: parsers of whole
+    headers are slow on some."""
+    for header in request.headers.getlist("cookie"):
+        for part in header.split(";"):
+            found, _, value = part.strip().partition("=")
+            if found == name:
+                return value
+    return ""
 
 
 def _add_headers(headers: MutableHeaders, cookies: dict[str, str]) -> None:
