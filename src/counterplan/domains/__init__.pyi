@@ -6,3 +6,7 @@ from .basket import OptionBasket as OptionBasket
 from .bunkering import Bunkering as Bunkering
 from .hybrid import HybridVehicle as HybridVehicle
 from .options import AmericanOption as AmericanOption
+from .storage import Demand as Demand
+from .storage import Flow as Flow
+from .storage import Storage as Storage
+from .storage import Store as Store

@@ -78,13 +78,14 @@ class Layout:
     sizes    names of whole numbers that shapes are made of
     arrays   name -> shape, in names of sizes, whole numbers and NAME+1; last, '*': all that is left
     view     in compiled code, flat array -> named tuple of all these
+    shapes   name -> names of sizes
     """
 
     def __init__(self, numbers: str = "", sizes: str = "", **arrays: str) -> None:
         given = [one.partition("=") for one in numbers.split()]
         self._constants = {name: float(value) for name, _, value in given if value}
         self._numbers, self._sizes = [name for name, _, _ in given], sizes.split()
-        self._arrays = {name: shape.split() for name, shape in arrays.items()}
+        self._arrays = self.shapes = {name: shape.split() for name, shape in arrays.items()}
         fields = [*self._numbers, *self._sizes, *self._arrays]
         self._places = {name: i for i, name in enumerate(fields)}
         kinds = [

@@ -15,6 +15,7 @@ y and d': the optimum with foresight. It is solved for many paths at once, as bl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -271,13 +272,19 @@ def best_flows(
 
 
 def closest_flows(
-    stage: Stage, exogenous: FloatArray, levels: FloatArray, wanted: FloatArray
+    stage: Stage,
+    exogenous: FloatArray,
+    levels: FloatArray,
+    wanted: FloatArray,
+    later: Sequence[Stage] = (),
 ) -> FloatArray:
     """(A,) the flows that keep this step's bounds and differ least from those wanted (A,), in the
-    sum of absolute differences."""
+    sum of absolute differences; and keep `later` steps possible if x brings nothing: is 0."""
     from scipy.sparse import csr_matrix
 
-    program = path_program([stage], exogenous[None, None], levels, 1.0)
+    path = np.zeros((1, 1 + len(later), len(exogenous)))
+    path[0, 0] = exogenous
+    program = path_program([stage, *later], path, levels, 1.0)
     A, size = len(wanted), len(program.cost)
     one, inside = np.eye(A, size), program.matrix.toarray()
     matrix = csr_matrix(

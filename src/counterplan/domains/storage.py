@@ -1,0 +1,949 @@
+"""Storages, the flows that fill and empty them, and the demands they serve: stated in plain words.
+
+With l the levels, y the flows and x what is known at a step,
+
+    l' = keep l + what flows in - what flows out + inflow_t(x) - spilled,   least <= l' <= capacity
+    what arrives at a demand + what is lost of it = amount_t(x)
+    least_t <= y <= most_t(x),    previous y - down <= y <= previous y + up
+    reward = sum earns_t(x) efficiency y - sum pays_t(x) y - extra of dearer segments
+             - lost_at_t(x) lost,  at the end + end_value l'                   (costs: the negative)
+
+A flow is counted where it begins: it pays for what is sent and earns for what arrives. Whatever may
+depend on the step or on x is a *rate*: a number, a list with an entry for each step, or a text that
+is linear in the names of x, such as "price", "0.9 * price - 2" or "low + 8 * high".
+
+    battery = Storage(
+        process=GBM(40, 0, 0.8, dt=1 / 24),
+        horizon=24,
+        storages=Store("battery", capacity=10, start=5, keep=0.999, unit="MWh"),
+        flows=[
+            Flow("charge", into="battery", most=2.5, efficiency=0.95, pays="price"),
+            Flow("discharge", out_of="battery", most=2.5, efficiency=0.95, earns="price"),
+        ],
+    )
+
+An action is one number for each flow (segments of a convex cost: one for each), then what is lost
+of each demand, then what each storage spills, so that a reward is linear in it. Every step is a
+linear program (`stage`): hindsight, cuts and bounds follow from that. With one storage and no ramps
+all is found exactly over levels (`dispatch`). What is offered to a search leaves no dead end: later
+steps remain possible even if nothing of what x brings comes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from counterplan.core.validation import FloatArray, whole_number
+from counterplan.domains import dispatch
+from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.planning.description import Axes, Column, Columns
+from counterplan.planning.model import Allocation, HasFutures, Sense, State
+from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
+from counterplan.planning.processes.laws import Shipped
+from counterplan.planning.stages import Stage, allocate_stages, closest_flows
+
+if TYPE_CHECKING:
+    from counterplan.domains.storage_value import StorageValue
+    from counterplan.planning.search.kernel import Kernel
+
+Rate: TypeAlias = float | str | Sequence[float | str]
+# What flows and levels may miss their bounds by, of their size: programs are solved to 1e-10.
+ROUNDING = 1e-7
+# Levels offered between the least and the most that can be reached, and those for later needs.
+GRID, NEEDS = 3, 6
+TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*\*?\s*)?([^\W\d]\w*)?")
+NAME = re.compile(r"[^\W\d][\w -]*")
+
+
+@dataclass(frozen=True)
+class Store:
+    """A level between 0 and a capacity.
+
+    name       what it is called
+    capacity   the most it holds
+    start      level before the first step
+    keep       share of the level that is left a step later
+    inflow     rate: what is added at each step, whatever is done (below 0: taken)
+    least      the level must not be below this after a step
+    end_least  nor below this at the end
+    end_value  what a unit is worth that is left at the end
+    spill      whether anything may be let go unused
+    unit       what it is counted in
+    """
+
+    name: str
+    capacity: float
+    start: float = 0.0
+    keep: float = 1.0
+    inflow: Rate = 0.0
+    least: float = 0.0
+    end_least: float = 0.0
+    end_value: float = 0.0
+    spill: bool = False
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        what = f"storage {self.name!r}"
+        capacity = number(self.capacity, f"{what}: capacity", 0.0, above=True)
+        for one in ("start", "least", "end_least"):
+            level = number(getattr(self, one), f"{what}: {one}", 0.0)
+            if level > capacity:
+                raise InputError(
+                    f"{what}: {one} {level:g} exceeds the capacity {capacity:g}: lower it"
+                )
+            object.__setattr__(self, one, level)
+        object.__setattr__(self, "capacity", capacity)
+        object.__setattr__(self, "end_value", number(self.end_value, f"{what}: end_value", 0.0))
+        object.__setattr__(self, "keep", number(self.keep, f"{what}: keep", 0.0, above=True))
+        if self.keep > 1.0:
+            raise InputError(
+                f"{what}: keep {self.keep:g} is the share of a level that is left a step later: "
+                "give at most 1, such as 0.999"
+            )
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What may flow at each step: from outside or a storage, to outside, a storage or a demand.
+
+    name        what it is called
+    out_of      the storage it empties (default: from outside)
+    into        the storage it fills, or the demand it serves (default: to outside)
+    most        rate: the most that may be sent at a step; needed unless it serves a demand
+    least       the least, a number or one for each step
+    efficiency  share of what is sent that arrives
+    pays        rate: what a unit costs that is sent
+    earns       rate: what a unit earns that arrives
+    segments    of a convex cost: (amount, what a unit costs beside `pays`), the cheapest first
+    ramp        the most that the flow may change by from one step to the next, or (down, up)
+    before      the flow before the first step, where there is a ramp
+    unit        what it is counted in (default: as where it comes from)
+    """
+
+    name: str
+    out_of: str | None = None
+    into: str | None = None
+    most: Rate | None = None
+    least: float | Sequence[float] = 0.0
+    efficiency: float = 1.0
+    pays: Rate = 0.0
+    earns: Rate = 0.0
+    segments: Sequence[tuple[float, float]] = ()
+    ramp: float | tuple[float, float] | None = None
+    before: float = 0.0
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        what = f"flow {self.name!r}"
+        share = number(self.efficiency, f"{what}: efficiency", 0.0, above=True)
+        object.__setattr__(self, "efficiency", share)
+        object.__setattr__(self, "before", number(self.before, f"{what}: before", 0.0))
+        if self.out_of is None and self.into is None:
+            raise InputError(f"{what}: say where it comes from (out_of) or goes to (into)")
+        if self.out_of == self.into:
+            raise InputError(f"{what}: flows from {self.into!r} into itself: change one of the two")
+        parts = _pairs(self.segments, f"{what}: segments")
+        for i, (amount, extra) in enumerate(parts):
+            number(amount, f"{what}: the amount of segment {i}", 0.0, above=True)
+            if i and extra < parts[i - 1][1]:
+                raise InputError(
+                    f"{what}: segment {i} costs {extra:g}, less than the one before: a cost that "
+                    "falls with the amount is not convex; sort the segments, or state a mean cost"
+                )
+        object.__setattr__(self, "segments", parts)
+        if self.ramp is not None:
+            pair = (self.ramp, self.ramp) if np.ndim(self.ramp) == 0 else self.ramp
+            ((down, up),) = _pairs([pair], f"{what}: ramp")
+            ramp = number(down, f"{what}: ramp", 0.0), number(up, f"{what}: ramp", 0.0)
+            object.__setattr__(self, "ramp", ramp)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What flows must deliver at each step.
+
+    name     what it is called
+    amount   rate
+    lost_at  rate: what a unit costs that is not delivered (default: all must be)
+    unit     what it is counted in
+    """
+
+    name: str
+    amount: Rate
+    lost_at: Rate | None = None
+    unit: str = ""
+
+
+def _pairs(values: Any, what: str) -> tuple[tuple[float, float], ...]:
+    try:
+        return tuple((number(a, what), number(b, what)) for a, b in values)
+    except (TypeError, ValueError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"{what} must be pairs of numbers, got {values!r}") from None
+
+
+def closest(wrong: str, known: Iterable[str]) -> str:
+    """What to say of a name that is not known: the one that is meant, or all."""
+    names = list(known)
+    near = difflib.get_close_matches(wrong, names, 1)
+    return f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
+
+
+def read_rate(rate: Any, names: Sequence[str], T: int, what: str) -> tuple[FloatArray, FloatArray]:
+    """A rate as its fixed part (T,) and what each number of x adds (T, X)."""
+    several = isinstance(rate, list | tuple | np.ndarray)
+    entries = list(rate) if several else [rate]
+    if several and len(entries) != T:
+        raise InputError(f"{what} has {len(entries)} entries, but there are {T} steps")
+    parts = [_linear(one, names, what) for one in entries]
+    fixed, slopes = np.array([one for one, _ in parts]), np.array([one for _, one in parts])
+    return np.broadcast_to(fixed, T).copy(), np.broadcast_to(slopes, (T, len(names))).copy()
+
+
+def _linear(entry: Any, names: Sequence[str], what: str) -> tuple[float, FloatArray]:
+    slopes, fixed, at = np.zeros(len(names)), 0.0, 0
+    if not isinstance(entry, str):
+        return number(entry, what), slopes
+    while at < len(entry.rstrip()):
+        found = TERM.match(entry, at)
+        assert found is not None
+        sign, factor, name = found.groups()
+        if (factor is None and name is None) or (at > 0 and not sign):
+            raise InputError(
+                f"{what} {entry!r}: cannot be read at {entry[at:].strip()!r}; give a number, a "
+                "name of x, or a sum such as '0.9 * price - 2'"
+            )
+        value = (-1.0 if sign == "-" else 1.0) * float(factor or 1.0)
+        if name is None:
+            fixed += value
+        elif name in names:
+            slopes[names.index(name)] += value
+        else:
+            raise InputError(f"{what}: {name!r} is no name of x: {closest(name, names)}")
+        at = found.end()
+    if at == 0:
+        raise InputError(f"{what} is empty: give a number, a name of x, or a sum of them")
+    return fixed, slopes
+
+
+@dataclass(frozen=True, eq=False)
+class Storage(HasFutures):
+    """A problem of storages, flows and demands; what is known at a step is one process.
+
+    process   x_{t+1} from x_t: one of `cp.processes`, or your own
+    horizon   T steps
+    storages  one Store or several
+    flows     at least one
+    demands   what flows must deliver, if anything
+    sense     'max': what is earned, 'min': what is paid
+    names     of the numbers of x, with a unit where there is one: "price (EUR/MWh)"
+    step_name  what a step is: "hour"
+    title     one line on what is decided
+    """
+
+    process: Process
+    horizon: int
+    storages: Store | Sequence[Store]
+    flows: Flow | Sequence[Flow]
+    demands: Demand | Sequence[Demand] = ()
+    sense: Sense = "max"
+    names: Sequence[str] = ()
+    step_name: str = "step"
+    title: str = "How to fill and empty storages"
+
+    _table: _Table = field(init=False, repr=False)
+    about: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.sense not in ("max", "min"):
+            raise InputError(f"sense must be 'max' or 'min', got {self.sense!r}")
+        if not isinstance(self.process, Process):
+            raise InputError(
+                f"{type(self.process).__name__} is no process: it needs start, draw, mean_path and "
+                "sample_paths; see counterplan.processes"
+            )
+        horizon = whole_number(self.horizon, "horizon", minimum=1)
+        object.__setattr__(self, "horizon", horizon)
+        parts: list[tuple[Any, ...]] = []
+        for name, kind in (("storages", Store), ("flows", Flow), ("demands", Demand)):
+            given: Any = getattr(self, name)
+            several = tuple([given] if isinstance(given, kind) else given)
+            for one in several:
+                if not isinstance(one, kind):
+                    raise InputError(f"{name} must be {kind.__name__}(...), got {one!r}")
+            object.__setattr__(self, name, several)
+            parts.append(several)
+        object.__setattr__(self, "about", self.title)
+        object.__setattr__(self, "_table", _Table.of(self, *parts))
+        _check_possible(self)
+        # What the model can do is a method that it has.
+        if isinstance(self.process, FiniteProcess):
+            object.__setattr__(self, "successors", self.process.successors)
+        if isinstance(self.process, Shipped) and (self.is_simple or not self.has_dead_ends):
+            object.__setattr__(self, "compiled", self._compiled)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether there is one storage and nothing else to remember: all is exact over levels."""
+        return len(self._table.keep) == 1
+
+    @cached_property
+    def has_dead_ends(self) -> bool:
+        """Whether some levels within bounds leave nothing possible later."""
+        hard = any(one.lost_at is None for one in self._table.demands)
+        hard |= any(one.ramp is not None for one in self._table.flows) or bool(
+            self._table.low.any()
+        )
+        for i, one in enumerate(self._table.stores):
+            drift = self._table.inflow[:, i]
+            lasts = drift.min() >= (1.0 - one.keep) * one.least and one.end_least <= one.least
+            fits = one.spill or (drift <= (1.0 - one.keep) * one.capacity).all()
+            hard |= not (lasts and fits)
+        return hard
+
+    @property
+    def start(self) -> State:
+        before = [one.before for one in self._table.flows if one.ramp is not None]
+        return State(
+            0, self.process.start, np.array([one.start for one in self._table.stores] + before)
+        )
+
+    def stage(self, t: int) -> Stage:
+        """Step t as a linear program."""
+        return self._table.stage(t)
+
+    def actions(self, state: State) -> FloatArray:
+        """(m, A) what is offered: each possible, and none a dead end."""
+        t, x, d = state.t, *(np.array(part, dtype=np.float64) for part in state[1:])
+        self._check_levels(t, d)
+        rows = np.empty((self.most_actions, len(self._table.labels)))
+        rows = rows[: dispatch.actions(self._numbers, t, x, d, rows)]
+        known = np.repeat(x[None], len(rows), axis=0), np.repeat(d[None], len(rows), axis=0)
+        if self.is_simple or not self.has_dead_ends:
+            if self._misses(t, *known, rows)[0] > 0.0:
+                self._closest(t, x, d, rows[0])  # says what is wrong
+            return rows
+        found = [self._closest(t, x, d, row) for row in rows]
+        return np.unique(np.round(found, 12), axis=0) + 0.0
+
+    def step(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rewards (n,) and next levels (n, D); raises where flows miss a bound of the step."""
+        stage = self.stage(t)
+        misses = self._misses(t, exogenous, resource, actions)
+        if (misses > 0.0).any():
+            i = int(np.argmax(misses))
+            raise InfeasibleError(
+                f"{self.describe(actions[i])} at t={t} with {self._levels_in_words(resource[i])}: "
+                f"{self._table.broken(t, exogenous[i], resource[i], actions[i])}"
+            )
+        rewards, after = stage.after(exogenous, resource, actions)
+        after = np.clip(after, stage.least_level, stage.most_level)
+        return np.asarray(rewards), np.asarray(after)
+
+    def _misses(self, t: int, x: FloatArray, d: FloatArray, y: FloatArray) -> FloatArray:
+        """(n,) above 0 where flows miss a bound of step t by more than rounding."""
+        size = 1.0 + np.maximum(np.abs(y).max(axis=1), np.abs(d).max(axis=1))
+        return np.asarray(self.stage(t).misses(x, d, y) - ROUNDING * size)
+
+    def feasible(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
+    ) -> FloatArray:
+        """(n, A) possible flows close to those wanted, without dead ends."""
+        x, d = (np.ascontiguousarray(one, dtype=np.float64) for one in (exogenous, resource))
+        found = np.array(wanted, dtype=np.float64)
+        for i in np.flatnonzero(self._misses(t, x, d, found) > 0.0):
+            dispatch.repair(self._numbers, t, x[i], d[i], found[i])
+        wrong = self._misses(t, x, d, found) > 0.0
+        if self.is_simple:
+            low, high = self._table.viable[t]
+            after = self.stage(t).after(x, d, found)[1][:, 0]
+            slack = ROUNDING * (1.0 + np.abs(after))
+            wrong |= (after < low - slack) | (after > high + slack)
+        elif self.has_dead_ends:
+            wrong[:] = True
+        for i in np.flatnonzero(wrong):
+            found[i] = self._closest(t, x[i], d[i], found[i])
+        return found
+
+    def _closest(self, t: int, x: FloatArray, d: FloatArray, wanted: FloatArray) -> FloatArray:
+        """(A,) the closest flows that leave all later steps possible, by a linear program."""
+        try:
+            if self.is_simple:
+                return closest_flows(self._table.stage(t, viable=True), x, d, wanted)
+            later = [self.stage(s) for s in range(t + 1, self.horizon)]
+            return closest_flows(self.stage(t), x, d, wanted, later)
+        except InfeasibleError:
+            raise InfeasibleError(
+                f"with {self._levels_in_words(d)} at t={t} no flows keep all bounds from there on: "
+                f"{HINT}"
+            ) from None
+
+    def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
+        """The best flows along (n, T - t, X) paths: over levels, or by linear programs."""
+        now = self.start if state is None else state
+        if not self.is_simple:
+            return allocate_stages(self, paths, state)
+        known = np.ascontiguousarray(paths, dtype=np.float64)
+        values, flows = np.empty(len(known)), np.empty((*known.shape[:2], len(self._table.labels)))
+        level = float(now.resource[0])
+        wrong = dispatch.along_paths(self._numbers, now.t, level, known, values, flows)
+        if wrong >= 0:
+            raise InfeasibleError(
+                f"with {self._levels_in_words(now.resource)} at t={now.t} no flows keep all bounds "
+                f"along path {wrong}: {HINT}"
+            )
+        sign = 1.0 if self.sense == "max" else -1.0
+        return Allocation(sign * values, flows, "levels: values of one storage's level are concave")
+
+    # --- The optimum without foresight ----------------------------------------------------------
+
+    @cached_property
+    def _optimum(self) -> StorageValue:
+        from counterplan.domains.storage_value import StorageValue
+
+        return StorageValue(self, self._numbers)
+
+    def optimal_value(self, state: State | None = None) -> float:
+        """The best expected total without foresight."""
+        return self._optimum.value(self.start if state is None else state)
+
+    def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+        """(n, A) the flows that attain it."""
+        states = zip(exogenous, resource, strict=True)
+        return np.array([self._optimum.flows(State(t, x, d)) for x, d in states])
+
+    def loss(
+        self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
+    ) -> FloatArray:
+        """(n,) what flows lose in expectation against the best ones."""
+        rows = zip(exogenous, resource, actions, strict=True)
+        return np.array([self._optimum.loss(State(t, x, d), y) for x, d, y in rows])
+
+    # --- For the search -------------------------------------------------------------------------
+
+    @property
+    def most_actions(self) -> int:
+        """Room for what is offered."""
+        if len(self._table.stores) > 1:
+            return int(min(3 ** len(self._table.stores), dispatch.MOST_COMBINATIONS) + 1)
+        return self._table.corners + 1 + NEEDS + GRID + 5
+
+    @cached_property
+    def _numbers(self) -> FloatArray:
+        return self._table.packed(self.sense, _needs(self))
+
+    def _compiled(self, quantiles: int = 0) -> Kernel:
+        """`quantiles` > 0: continuous chance is replaced by that many equally likely values."""
+        from counterplan.planning.search.kernel import Kernel
+
+        assert isinstance(self.process, Shipped)
+        block = self.process.kernel_parameters(self.horizon, quantiles)
+        functions = {"actions": dispatch.actions, "step": dispatch.step}
+        sizes = {"action_size": len(self._table.labels), "most_actions": self.most_actions}
+        most = self.process.most_successors(quantiles)
+        parameters = np.concatenate([self._numbers, block])
+        return Kernel.of(self, **functions, **sizes, parameters=parameters, most_successors=most)
+
+    # --- What it says of itself -----------------------------------------------------------------
+
+    def columns(self) -> Columns:
+        """Tables have a column for each number of x, each flow and each storage."""
+        return _StorageColumns.of(self)
+
+    def axes(self) -> Axes:
+        """What figures and the explorer write at their axes."""
+        table, units = self._table, self._table.units
+        titles = [f"{name} ({unit})" if unit else name for name, unit in table.labels.items()]
+        levels = [f"{name} ({units[name]})" if units[name] else name for name in table.resources]
+        keys = (
+            tuple(f"_{_key(one)}" for one in table.labels),
+            tuple(f"_{_key(one)}" for one in table.resources),
+        )
+        several = (tuple(self._observed()), tuple(titles), tuple(levels))
+        step = f"{self.step_name} t"
+        return Axes(*several, step=step, action_keys=keys[0], level_keys=keys[1])
+
+    def _observed(self) -> list[str]:
+        units = self._table.units
+        return [f"{one} ({units[one]})" if units[one] else one for one in self._table.names]
+
+    def describe(self, action: FloatArray) -> str:
+        """Flows in words, those that run."""
+        amounts, parts = self._table.amounts(np.asarray(action)[None])[0], []
+        units = [self._table.units[one.name] for one in self._table.flows]
+        for one, amount, unit in zip(self._table.flows, amounts, units, strict=True):
+            if abs(amount) > SMALL:
+                parts.append(f"{one.name} {amount:.4g} {unit}".rstrip())
+        rest = int(self._table.first[-1])
+        for name, amount in zip(list(self._table.labels)[rest:], action[rest:], strict=True):
+            if abs(amount) > SMALL:
+                parts.append(f"{name} {amount:.4g}")
+        return ", ".join(parts) or "nothing flows"
+
+    def _levels_in_words(self, resource: FloatArray) -> str:
+        names = self._table.resources
+        return ", ".join(f"{name} at {one:.4g}" for name, one in zip(names, resource, strict=True))
+
+    def _check_levels(self, t: int, resource: FloatArray) -> None:
+        for one, level in zip(self._table.stores, resource.tolist(), strict=False):
+            if not -ROUNDING <= level <= one.capacity * (1.0 + ROUNDING) + ROUNDING:
+                raise InputError(
+                    f"the state at t={t} has {one.name} at {level:g}, which must lie between 0 and "
+                    f"{one.capacity:g}: no such state can be reached"
+                )
+
+
+# Amounts that nobody needs to be told.
+SMALL = 1e-9
+HINT = (
+    "allow more (most, ramp, capacity), let demand be lost at a price (lost_at), or let a storage "
+    "spill (spill)"
+)
+
+
+def _key(name: str) -> str:
+    return re.sub(r"\W+", "_", name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The problem as numbers: D of the resource, F flows, A numbers of an action, K demands; as
+    `dispatch.STORAGE` has them."""
+
+    stores: tuple[Store, ...]
+    flows: tuple[Flow, ...]
+    demands: tuple[Demand, ...]
+    names: tuple[str, ...]
+    units: dict[str, str]
+    labels: dict[str, str]
+    resources: tuple[str, ...]
+    numbers: dict[str, FloatArray]
+    known: dict[tuple[int, bool], Stage] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        model: Storage,
+        stores: tuple[Store, ...],
+        flows: tuple[Flow, ...],
+        demands: tuple[Demand, ...],
+    ) -> _Table:
+        """Of a problem whose parts are right by themselves: check that they fit."""
+        if not stores or not flows:
+            raise InputError("a problem needs at least one storage and one flow")
+        names, units = _names(model)
+        several: list[Any] = [*stores, *flows, *demands]
+        for one in several:
+            if not isinstance(one.name, str) or not NAME.fullmatch(one.name):
+                raise InputError(f"{one.name!r} is no name: begin with a letter, then letters, "
+                                 "digits, spaces, '-' and '_'")  # fmt: skip
+            if _key(one.name) in map(_key, units):
+                raise InputError(f"{one.name!r} is the name of two things: rename one")
+            units[one.name] = one.unit
+        homes = {one.name: i for i, one in enumerate(stores)}
+        served = {one.name: k for k, one in enumerate(demands)}
+        for one in flows:
+            _check_flow(one, homes, served)
+            ends = [end for end in (one.out_of, one.into) if end is not None]
+            units[one.name] = one.unit or units[ends[0]]
+        labels: dict[str, str] = {}
+        for one in flows:
+            for i in range(max(len(one.segments), 1)):
+                labels[one.name if i == 0 else f"{one.name} {i + 1}"] = units[one.name]
+        labels |= {f"lost {one.name}": one.unit for one in demands if one.lost_at is not None}
+        labels |= {f"spilled {one.name}": one.unit for one in stores if one.spill}
+        ramped = [f"{one.name} before" for one in flows if one.ramp is not None]
+        units |= {f"{one.name} before": units[one.name] for one in flows}
+        resources = (*(one.name for one in stores), *ramped)
+        table = cls(stores, flows, demands, tuple(names), units, labels, resources, {})
+        _fill(table, model.horizon, 1.0 if model.sense == "max" else -1.0)
+        return table
+
+    def __getattr__(self, name: str) -> FloatArray:
+        try:
+            return self.__dict__["numbers"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def corners(self) -> int:
+        """Worths at which dispatch changes: at most so many."""
+        counts = [int((self.demand == k).sum()) for k in range(len(self.lost))]
+        return int((self.demand < 0).sum()) + sum(n * (n - 1) // 2 for n in counts) + 1
+
+    @cached_property
+    def viable(self) -> FloatArray:
+        """(T, 2) between which levels one storage must be after each step for all later ones to be
+        possible if x brings nothing."""
+        found = np.column_stack([self.bottom[:, 0], self.top[:, 0]])
+        flat = self.packed("max", np.empty((len(found), 0)), found)
+        corners, curve = (
+            np.empty((self.corners + 1, len(self.labels))),
+            np.empty((self.corners + 1, 2)),
+        )
+        x, d = np.zeros(len(self.names)), np.zeros(1)
+        for t in range(len(found) - 1, 0, -1):
+            m = dispatch.frontier(flat, t, x, d, corners, curve)
+            drift, keep = self.inflow[t, 0], self.keep[0]
+            lowest = (found[t, 0] - drift - curve[m - 1, 0]) / keep
+            highest = (found[t, 1] - drift - curve[0, 0]) / keep
+            found[t - 1, 0] = max(found[t - 1, 0], lowest)
+            if self.spill[0] < 0:
+                found[t - 1, 1] = min(found[t - 1, 1], highest)
+        return found
+
+    def packed(
+        self, sense: Sense, targets: FloatArray, viable: FloatArray | None = None
+    ) -> FloatArray:
+        """What compiled functions read, but for the process at its end."""
+        if viable is None:
+            alone = len(self.keep) == 1
+            viable = self.viable if alone else np.zeros((len(self.bottom), 2))
+            if not alone and len(self.spill) == 1:
+                viable = np.column_stack([self.bottom[:, 0], self.top[:, 0]])
+        one = {"sign": 1.0 if sense == "max" else -1.0, "grid": GRID, "corners": self.corners}
+        return dispatch.STORAGE.pack(
+            **self.numbers, **one, viable=viable, targets=targets, process=[]
+        )
+
+    def stage(self, t: int, viable: bool = False) -> Stage:
+        """Step t as a linear program; `viable`: levels after it leave no dead end."""
+        if (t, viable) not in self.known:
+            self.known[t, viable] = self._stage(t, viable)
+        return self.known[t, viable]
+
+    def _stage(self, t: int, viable: bool) -> Stage:
+        A, D, X = len(self.labels), len(self.keep), len(self.names)
+        rows: list[tuple[FloatArray, FloatArray, FloatArray, float, float]] = []
+        least, most = np.zeros(A), self.size.copy()
+        for k in range(len(self.lost)):
+            amount = float(self.amount[t, k])
+            share = np.where(self.demand == k, self.share, 0.0)
+            rows.append((share, np.zeros(D), -self.amount_x[t, k], amount, amount))
+        for f, (first, after) in enumerate(zip(self.first[:-1], self.first[1:], strict=True)):
+            these = np.zeros(A)
+            these[int(first) : int(after)] = 1.0
+            low, high, slopes = self.low[t, f], self.high[t, f], self.high_x[t, f]
+            if after - first == 1:
+                least[int(first)] = low
+                most[int(first)] = np.inf if slopes.any() else high
+            elif low > 0.0:
+                rows.append((these, np.zeros(D), np.zeros(X), low, np.inf))
+            if slopes.any() or (after - first > 1 and math.isfinite(high)):
+                rows.append((these, np.zeros(D), -slopes, -np.inf, high))
+            if self.before[f] >= 0:
+                previous = np.zeros(D)
+                previous[int(self.before[f])] = -1.0
+                down, up = self.ramp[f]
+                rows.append((these, previous, np.zeros(X), -down, up))
+        most[int(self.first[-1]) :] = np.inf
+        parts = [np.array(part) for part in zip(*rows, strict=True)] if rows else []
+        names = ("rows", "rows_d", "rows_x", "low", "high")
+        bottom, top = self.bottom[t].copy(), self.top[t].copy()
+        if viable:
+            bottom[0], top[0] = self.viable[t]
+        return Stage.of(
+            self.effect,
+            X,
+            keep=np.diag(self.keep),
+            inflow=self.inflow[t],
+            inflow_x=self.inflow_x[t],
+            least_level=bottom,
+            most_level=top,
+            least=least,
+            most=most,
+            price=self.price[t],
+            price_x=self.price_x[t],
+            hold=self.hold[t],
+            **dict(zip(names, parts, strict=False)),
+        )
+
+    def amounts(self, actions: FloatArray) -> FloatArray:
+        """(n, F) what flows in all, of actions (n, A)."""
+        return np.add.reduceat(
+            actions[:, : int(self.first[-1])], self.first[:-1].astype(np.int64), axis=1
+        )
+
+    def broken(self, t: int, x: FloatArray, d: FloatArray, y: FloatArray) -> str:
+        """Which bound of a step flows miss."""
+        stage, flows = self.stage(t), list(self.labels)
+        for j, name in enumerate(flows):
+            if not stage.least[j] - ROUNDING <= y[j] <= stage.most[j] + ROUNDING * (1 + abs(y[j])):
+                return f"{name} must lie between {stage.least[j]:g} and {stage.most[j]:g}"
+        after = stage.after(x[None], d[None], y[None])[1][0]
+        for i, name in enumerate(self.resources):
+            low, high = stage.least_level[i], stage.most_level[i]
+            if not low - ROUNDING * (1 + high) <= after[i] <= high + ROUNDING * (1 + high):
+                return f"it leaves {name} at {after[i]:.6g}, not between {low:g} and {high:g}"
+        for k in range(len(self.lost)):
+            amount = self.amount[t, k] + self.amount_x[t, k] @ x
+            served = float(np.where(self.demand == k, self.share, 0.0) @ y)
+            if abs(served - amount) > ROUNDING * (1 + abs(amount)):
+                return (
+                    f"{served:.6g} of a demand of {amount:.6g} is served or lost: make them equal"
+                )
+        return "it breaks a limit or a ramp of a flow"
+
+
+def _names(model: Storage) -> tuple[list[str], dict[str, str]]:
+    """The names of x, and their units."""
+    X = len(model.process.start)
+    given = list(model.names or getattr(model.process, "names", ()) or ())
+    if not given:
+        given = ["price"] if X == 1 else [f"x_{i + 1}" for i in range(X)]
+    if len(given) != X or not all(isinstance(one, str) for one in given):
+        raise InputError(f"names must be {X} texts, one for each number of x; got {given!r}")
+    units: dict[str, str] = {}
+    for one in given:
+        name, _, unit = one.partition(" (")
+        if not re.fullmatch(r"[^\W\d]\w*", name) or name in units:
+            raise InputError(
+                f"names: {one!r} is no new name of a number of x: letters, digits and '_', with a "
+                "unit in brackets after it if there is one"
+            )
+        units[name] = unit.removesuffix(")")
+    return list(units), units
+
+
+def _check_flow(flow: Flow, stores: dict[str, int], demands: dict[str, int]) -> None:
+    what = f"flow {flow.name!r}"
+    if flow.out_of is not None and flow.out_of not in stores:
+        other = "a demand gives nothing" if flow.out_of in demands else closest(flow.out_of, stores)
+        raise InputError(f"{what}: out_of {flow.out_of!r} is no storage: {other}")
+    if flow.into is not None and flow.into not in {**stores, **demands}:
+        known = closest(flow.into, [*stores, *demands])
+        raise InputError(f"{what}: into {flow.into!r} is neither a storage nor a demand: {known}")
+    if flow.most is None and not flow.segments and flow.into not in demands:
+        raise InputError(f"{what}: say how much may flow at a step at most (most)")
+
+
+def _fill(table: _Table, T: int, sign: float) -> None:
+    """Everything that `dispatch.STORAGE` holds but for what follows from it."""
+    stores, demands, names = table.stores, table.demands, table.names
+    sizes = {"T": T, "D": len(table.resources), "A": len(table.labels), "X": len(names)}
+    sizes |= {"S": len(stores), "F": len(table.flows), "K": len(demands), "2": 2}
+    sizes["F+1"] = sizes["F"] + 1
+    derived = ("viable", "targets", "process")
+    n = table.numbers
+    for name, shape in dispatch.STORAGE.shapes.items():
+        if name not in derived:
+            n[name] = np.zeros([sizes[one] for one in shape])
+    for name in ("before", "demand", "lost", "spill"):
+        n[name] -= 1.0
+    n["size"] += np.inf
+    n["top"] += np.inf
+    for i, store in enumerate(stores):
+        n["keep"][i], n["bottom"][:, i], n["top"][:, i] = store.keep, store.least, store.capacity
+        n["bottom"][-1, i] = max(store.least, store.end_least)
+        n["hold"][-1, i] = sign * store.end_value
+        what = f"storage {store.name!r}: inflow"
+        n["inflow"][:, i], n["inflow_x"][:, i] = read_rate(store.inflow, names, T, what)
+        if n["inflow_x"][:, i].any() and not store.spill:
+            raise InputError(
+                f"{what} {store.inflow!r} comes as it likes and may not fit: set spill=True"
+            )
+    homes = {one.name: i for i, one in enumerate(stores)}
+    served = {one.name: k for k, one in enumerate(demands)}
+    ramped = iter(range(len(stores), len(table.resources)))
+    for f, flow in enumerate(table.flows):
+        _fill_flow(n, f, flow, (homes, served), names, sign)
+        if flow.ramp is not None:
+            n["before"][f] = place = next(ramped)
+            n["ramp"][f] = flow.ramp
+            n["effect"][place, int(n["first"][f]) : int(n["first"][f + 1])] = 1.0
+    at = int(n["first"][-1])
+    for k, demand in enumerate(demands):
+        what = f"demand {demand.name!r}"
+        n["amount"][:, k], n["amount_x"][:, k] = read_rate(demand.amount, names, T, what)
+        if not n["amount_x"][:, k].any() and (n["amount"][:, k] < 0.0).any():
+            raise InputError(f"{what}: an amount is {n['amount'][:, k].min():g}: give 0 or more")
+        if demand.lost_at is None:
+            if n["amount_x"][:, k].any():
+                raise InputError(
+                    f"{what} depends on x, so that it may be too large to be met: say what a unit "
+                    "costs that is not (lost_at)"
+                )
+            continue
+        n["lost"][k], n["demand"][at], n["share"][at] = at, k, 1.0
+        fixed, slopes = read_rate(demand.lost_at, names, T, f"{what}: lost_at")
+        n["price"][:, at], n["price_x"][:, at] = -sign * fixed, -sign * slopes
+        at += 1
+    for i, store in enumerate(stores):
+        if store.spill:
+            n["spill"][i], n["effect"][i, at] = at, -1.0
+            at += 1
+
+
+def _fill_flow(
+    n: dict[str, FloatArray],
+    f: int,
+    flow: Flow,
+    ends: tuple[dict[str, int], dict[str, int]],
+    names: Sequence[str],
+    sign: float,
+) -> None:
+    """The numbers of one flow, and of its segments."""
+    T, what, (homes, served) = len(n["low"]), f"flow {flow.name!r}", ends
+    fixed, slopes = (
+        flow.efficiency * earned - paid
+        for earned, paid in zip(
+            read_rate(flow.earns, names, T, f"{what}: earns"),
+            read_rate(flow.pays, names, T, f"{what}: pays"),
+            strict=True,
+        )
+    )
+    if np.ndim(flow.least) == 1 and np.size(flow.least) != T:
+        raise InputError(
+            f"{what}: least has {np.size(flow.least)} entries, but there are {T} steps"
+        )
+    n["low"][:, f] = vector(flow.least, f"{what}: least", T)
+    total = sum(amount for amount, _ in flow.segments) or math.inf
+    if flow.most is None:
+        n["high"][:, f] = total
+    else:
+        most, n["high_x"][:, f] = read_rate(flow.most, names, T, f"{what}: most")
+        n["high"][:, f] = most if n["high_x"][:, f].any() else np.minimum(most, total)
+    wrong = (n["low"][:, f] < 0.0) | (n["low"][:, f] > n["high"][:, f] + 0.0)
+    wrong &= ~n["high_x"][:, f].any(axis=1)
+    if wrong.any():
+        t = int(np.argmax(wrong))
+        raise InfeasibleError(
+            f"{what}: at t={t} it must lie between {n['low'][t, f]:g} and {n['high'][t, f]:g}: the "
+            "least must be at least 0 and not exceed the most"
+        )
+    j = int(n["first"][f])
+    for amount, extra in flow.segments or ((math.inf, 0.0),):
+        n["price"][:, j], n["price_x"][:, j] = sign * (fixed - extra), sign * slopes
+        n["size"][j] = amount
+        if flow.out_of is not None:
+            n["effect"][homes[flow.out_of], j] = -1.0
+        if flow.into in homes:
+            n["effect"][homes[flow.into], j] = flow.efficiency
+        elif flow.into is not None:
+            n["demand"][j], n["share"][j] = served[flow.into], flow.efficiency
+        j += 1
+    n["first"][f + 1] = j
+
+
+def _needs(model: Storage) -> FloatArray:
+    """(T, NEEDS) levels of one storage after each step that just serve expected later demands."""
+    table, T = model._table, model.horizon
+    found = np.full((T, NEEDS), np.nan)
+    takes = (table.demand >= 0) & (table.effect[0] < 0)
+    if len(model._table.stores) > 1 or not takes.any():
+        return found
+    try:
+        path = model.mean_path()
+    except NotApplicableError:
+        path = np.tile(model.process.start, (T, 1))
+    used = np.zeros(T)
+    for k in {int(one) for one in table.demand[takes]}:
+        share = table.share[takes & (table.demand == k)].max()
+        used += (table.amount[:, k] + (table.amount_x[:, k] * path).sum(axis=1)) / share
+    drift = table.inflow[:, 0] + (table.inflow_x[:, 0] * path).sum(axis=1)
+    for t in range(T - 1):
+        for n, until in enumerate(range(t + 1, min(t + 1 + NEEDS, T))):
+            level = table.bottom[until, 0]
+            for s in range(until, t, -1):
+                level = max((level + used[s] - drift[s]) / table.keep[0], table.bottom[s - 1, 0])
+            found[t, n] = level
+    return found
+
+
+def _check_possible(model: Storage) -> None:
+    """Refuse a problem in which nothing can be done, and say from when on."""
+    if not model.has_dead_ends:
+        return
+    start, table = model.start, model._table
+    stages = [model.stage(t) for t in range(model.horizon)]
+
+    def fails(steps: int) -> bool:
+        try:
+            wanted = np.zeros(len(table.labels))
+            closest_flows(stages[0], start.exogenous, start.resource, wanted, stages[1:steps])
+        except InfeasibleError:
+            return True
+        return False
+
+    if not fails(model.horizon):
+        return
+    good, bad = 0, model.horizon
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (good, middle) if fails(middle) else (middle, bad)
+    t = bad - 1
+    needed = [
+        f"demand {one.name!r} of {table.amount[t, k]:g}"
+        for k, one in enumerate(model._table.demands)
+        if one.lost_at is None
+    ]
+    which = f" ({', '.join(needed)})" if needed else ""
+    raise InfeasibleError(
+        f"infeasible at step t={t}{which}: no flows keep all bounds by then, whatever was done "
+        f"before; {HINT}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _StorageColumns(Columns):
+    """Tables tell what flows in all; segments, what is lost and what is spilled follow from it."""
+
+    @classmethod
+    def of(cls, model: Storage) -> _StorageColumns:
+        """Of a problem."""
+        table = model._table
+        units = table.units
+        observed = [Column(one, f"the number {one!r} of the step", unit=units[one])
+                    for one in table.names]  # fmt: skip
+        flows = [
+            Column(_key(one.name), f"the amount of {one.name!r}, 0 for none", "amount",
+                   unit=units[one.name])
+            for one in model._table.flows
+        ]  # fmt: skip
+        most = [one.capacity for one in model._table.stores]
+        levels = [
+            Column(_key(name), f"the amount of {name!r} at the start", "amount", unit=units[name],
+                   most=most[i] if i < len(most) else math.inf)
+            for i, name in enumerate(table.resources)
+        ]  # fmt: skip
+        return cls(model, tuple(observed), tuple(flows), tuple(levels))
+
+    def actions(self, path: FloatArray, state: State, decisions: FloatArray) -> FloatArray:
+        """(T, A) with segments filled in turn, and what is lost and spilled."""
+        table: _Table = self.problem._table
+        d, found = np.array(state.resource, dtype=np.float64), list[FloatArray]()
+        for s, amounts in enumerate(decisions):
+            stage, y = self.problem.stage(state.t + s), np.zeros(len(table.labels))
+            for f, left in enumerate(amounts.tolist()):
+                first, last = int(table.first[f]), int(table.first[f + 1]) - 1
+                for j in range(first, last + 1):
+                    y[j] = left if j == last else min(left, table.size[j])
+                    left -= y[j]
+            for k, j in enumerate(table.lost.astype(int)):
+                if j >= 0:
+                    amount = table.amount[state.t + s, k] + table.amount_x[state.t + s, k] @ path[s]
+                    served = np.where(table.demand == k, table.share, 0.0) @ y
+                    y[j] = max(float(amount - served), 0.0)
+            after = stage.after(path[s][None], d[None], y[None])[1][0]
+            for i, j in enumerate(table.spill.astype(int)):
+                if j >= 0:
+                    y[j] = max(after[i] - stage.most_level[i], 0.0)
+                    after[i] -= y[j]
+            found.append(y)
+            d = np.clip(after, stage.least_level, stage.most_level)
+        return np.array(found)
+
+    def written(self, path: FloatArray, actions: FloatArray) -> FloatArray:
+        """(T, X + F) the path, and what flows in all."""
+        return np.hstack([path, self.problem._table.amounts(actions)])

@@ -1,0 +1,189 @@
+"""The optimum of a storage without foresight, where what x brings can be listed.
+
+    V_t(x, d) = max_y  r_t(x, y) + U_t(x, d'),    U_t(x, d') = hold d' + E[V_{t+1}(x', d') | x]
+
+**One storage.** V and U are concave and piecewise linear in the level; `dispatch` finds V from U
+exactly, and U is a mean of such functions, exact at the levels where any of them bends. Should they
+bend at more levels than can be held, those that matter least are left out: V becomes smaller by at
+most what is left out, which is counted (`error`).
+
+**Two numbers** (two storages, or one and a flow with a ramp). V is bracketed at the points of a
+grid: from below by U on the hull of the values at the points (which are those of a policy), from
+above by the tangents there, given by the duals of the same linear programs. Both hold by concavity.
+The value said is halfway, and `error` half the distance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from counterplan.core.validation import FloatArray
+from counterplan.domains import dispatch
+from counterplan.errors import InfeasibleError, NotApplicableError
+from counterplan.planning.model import FiniteSupport, State, sign_of
+
+if TYPE_CHECKING:
+    from counterplan.domains.storage import Storage
+
+# Values of x at all times together: about ten seconds of work.
+MOST_NODES = 50_000
+# Levels at which a value may bend.
+MOST_BENDS = 2_000
+DECIMALS = 9
+
+
+def _at(curve: FloatArray, level: float) -> float:
+    """The value of a level on a curve (n, 2); raises where there is none."""
+    slack = 1e-7 * (1.0 + abs(level))
+    if not curve[0, 0] - slack <= level <= curve[-1, 0] + slack:
+        raise InfeasibleError(f"a level of {level:g} leaves no flows that keep all later bounds")
+    return float(np.interp(level, curve[:, 0], curve[:, 1]))
+
+
+class StorageValue:
+    """The optimum of a problem with one storage and nothing else to remember, from its start on;
+    other states are solved when they are met.
+
+    error  by how much values may be too small
+    """
+
+    def __init__(self, model: Storage, numbers: FloatArray) -> None:
+        if not isinstance(model, FiniteSupport):
+            raise NotApplicableError(
+                f"x follows {type(model.process).__name__}, which takes more values than can be "
+                "listed: state a process with finitely many, or bracket the value by value_bounds "
+                "or policies.Cuts"
+            )
+        if not model.is_simple:
+            size = len(model.start.resource)
+            raise NotApplicableError(
+                f"{size} numbers of a resource are too many for a dynamic program over levels: "
+                "policies.Cuts bounds the value, and value_bounds brackets it"
+            )
+        self._model, self._flat, self._sign = model, numbers, sign_of(model)
+        self._successors = model.successors
+        self._before: list[dict[bytes, FloatArray]] = [{} for _ in range(model.horizon)]
+        self._afters: list[dict[bytes, FloatArray]] = [{} for _ in range(model.horizon)]
+        self.error = 0.0
+
+    def value(self, state: State) -> float:
+        """V* in a state, in the problem's sense."""
+        if state.t == self._model.horizon:
+            return 0.0
+        return self._sign * _at(self._curve(state.t, state.exogenous), float(state.resource[0]))
+
+    def flows(self, state: State) -> FloatArray:
+        """(A,) the best flows."""
+        t, x, d = state.t, *(np.array(one, dtype=np.float64) for one in state[1:])
+        self._curve(t, x)
+        y = np.empty(len(self._model._table.labels))
+        dispatch.best_flows(self._flat, t, x, d, self._afters[t][_key(x)], y)
+        return y
+
+    def loss(self, state: State, y: FloatArray) -> float:
+        """V* - Q* of flows (A,), not negative but for rounding."""
+        t, x, d = state
+        rewards, after = self._model.step(t, x[None], d[None], y[None])
+        best = _at(self._curve(t, x), float(d[0]))
+        hold = self._sign * float(self._model.stage(t).hold[0] * after[0, 0])
+        taken = self._sign * float(rewards[0]) - hold
+        return best - taken - _at(self._afters[t][_key(x)], float(after[0, 0]))
+
+    def _curve(self, t: int, x: FloatArray) -> FloatArray:
+        if _key(x) not in self._before[t]:
+            self._solve(t, np.array(x, dtype=np.float64))
+        return self._before[t][_key(x)]
+
+    def _solve(self, first: int, x: FloatArray) -> None:
+        """All that can follow x at t, listed forwards and valued backwards."""
+        layers, count = [{_key(x): x}], 1
+        follows: list[dict[bytes, tuple[list[bytes], FloatArray]]] = []
+        for t in range(first, self._model.horizon - 1):
+            found: dict[bytes, FloatArray] = {}
+            follows.append({})
+            for key, now in layers[-1].items():
+                values, chances = self._successors(t, now)
+                keys = [_key(one) for one in values]
+                follows[-1][key] = keys, chances
+                known = self._before[t + 1]
+                found |= {k: v for k, v in zip(keys, values, strict=True) if k not in known}
+            layers.append(found)
+            count += len(found)
+            if count > MOST_NODES:
+                raise NotApplicableError(
+                    f"x takes more than {MOST_NODES:,} values by t={t + 1}, too many to list; "
+                    "value_bounds brackets the value"
+                )
+        for t in range(self._model.horizon - 1, first - 1, -1):
+            worst = 0.0
+            for key, now in layers[t - first].items():
+                after = self._after(
+                    t, follows[t - first][key] if t - first < len(follows) else None
+                )
+                before, left_out = _thinned(self._step_back(t, now, after))
+                self._afters[t][key], self._before[t][key] = after, before
+                worst = max(worst, left_out)
+            self.error += worst
+
+    def _after(self, t: int, follows: tuple[list[bytes], FloatArray] | None) -> FloatArray:
+        """U, from what may follow."""
+        mean = np.empty((0, 2))
+        if follows is not None:
+            mean = _mean([self._before[t + 1][key] for key in follows[0]], follows[1])
+        return _some(dispatch.worth_after(self._flat, t, mean, out := _room(len(mean))), out, t)
+
+    def _step_back(self, t: int, x: FloatArray, after: FloatArray) -> FloatArray:
+        out = _room(len(after) + self._model._table.corners)
+        return _some(dispatch.worth_before(self._flat, t, x, after, out), out, t)
+
+
+def _room(points: int) -> FloatArray:
+    return np.empty((points + 4, 2))
+
+
+def _some(n: int, curve: FloatArray, t: int) -> FloatArray:
+    if n == 0:
+        raise InfeasibleError(f"no level at t={t} leaves all later steps possible")
+    return curve[:n].copy()
+
+
+def _mean(several: list[FloatArray], chances: FloatArray) -> FloatArray:
+    """At every level where one of them bends, where all have a value."""
+    low, high = max(one[0, 0] for one in several), min(one[-1, 0] for one in several)
+    if low > high:
+        low = high = 0.5 * (low + high)
+    bends = np.unique(np.concatenate([one[:, 0] for one in several]))
+    gaps = np.diff(bends, prepend=-np.inf) > 1e-13 * (1.0 + np.abs(bends))
+    bends = bends[gaps & (bends > low) & (bends < high)]
+    levels = np.concatenate([[low], bends, [high]] if high > low else [[low]])
+    values = np.zeros(len(levels))
+    for one, chance in zip(several, chances, strict=True):
+        values += chance * np.interp(levels, one[:, 0], one[:, 1])
+    return np.column_stack([levels, values])
+
+
+def _thinned(curve: FloatArray) -> tuple[FloatArray, float]:
+    """Without levels where it does not bend, and at most MOST_BENDS of the others; and by how much
+    values became smaller at most."""
+    left_out = 0.0
+    while len(curve) > 2:
+        levels, values = curve.T
+        widths = np.diff(levels)
+        chord = (values[:-2] * widths[1:] + values[2:] * widths[:-1]) / (widths[:-1] + widths[1:])
+        height = np.maximum(values[1:-1] - chord, 0.0)
+        over = len(levels) - MOST_BENDS
+        limit = np.partition(height, over)[over] if over > 0 else 0.0
+        drop = height <= np.maximum(1e-14 * (1.0 + np.abs(values[1:-1])), limit)
+        for i in np.flatnonzero(drop)[1:]:  # neighbours hold each other up
+            drop[i] &= not drop[i - 1]
+        if not drop.any():
+            break
+        left_out += float(height[drop].max())
+        curve = curve[np.concatenate([[True], ~drop, [True]])]
+    return np.ascontiguousarray(curve), left_out
+
+
+def _key(x: FloatArray) -> bytes:
+    return (np.round(np.asarray(x, dtype=np.float64), DECIMALS) + 0.0).tobytes()
