@@ -308,6 +308,18 @@ def mean_path(block, t, path):  # type: ignore[no-untyped-def]
         process_mean(block, t + s - 1, path[s - 1], path[s])
 
 
+@jit
+def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """x_{t+1} given x_t, of a model whose parameters[0] says where its process begins."""
+    process_draw(parameters[int(parameters[0]) :], t, x, generator, out)
+
+
+@jit
+def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """All values of x_{t+1} and their probabilities; 0 where there are infinitely many."""
+    return process_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
+
+
 class Shipped(ABC):
     """A process with a law of this module: its methods, given `start` and `_block`."""
 

@@ -216,7 +216,7 @@ class Session:
         self._kernel, self._settings = kernel, self._numbers(clipped)
         leaf = part.named(planner.leaf, clipped > 0.0)
         parts = (self._parts.select, self._parts.backup, leaf, self._settings)
-        self._engine, self._borrowed = compiled.engine(kernel, *parts)
+        self._engine, self._borrowed = part.engine(kernel, *parts)
         factor, power = planner.widening
         most_children = ceil(factor * planner.simulations**power)
         self._tree = tree.allocate(kernel, most_children, planner.bellman, planner.simulations)
@@ -261,7 +261,7 @@ class Session:
             self._settings[place] = unit * self._parts.settings[place]
 
     def _plan(self, state: State, seconds: float) -> Plan:
-        first, m = self._tree.node_index[0, tree.FIRST_EDGE :]
+        first, m = tree.root_edges(self._tree)
         returns = self._tree.root[:m]
         visits = returns[:, 0].astype(np.int64)
         values = np.where(visits > 0, self._tree.edges[first : first + m, compiled.VALUE], -np.inf)
@@ -288,10 +288,11 @@ class Session:
         """The decision, valued by following the search's choices."""
         if decision.status is PlanStatus.OVER or self._parts.soft:
             return decision
-        edge = int(self._tree.node_index[0, tree.FIRST_EDGE]) + decision.index
+        edge = tree.root_edges(self._tree)[0] + decision.index
         question = (state.t, edge, max(LEAST_PLAYS, self._planner.simulations))
         found = np.empty(2)
-        tree.follow(self._engine, self._tree, question, self._generator, found)
+        waiting = tree.follow_room(self._tree)
+        tree.follow(self._engine, self._tree, question, self._generator, waiting, found)
         value, bounds = self._sign * float(found[0]), decision.bounds
         if bounds is not None and self._settings[compiled.CLIP] > 0.0:
             value = min(max(value, bounds.low), bounds.high)
@@ -307,7 +308,7 @@ class Session:
         return Interval(float(low), float(high))
 
     def _stats(self, seconds: float) -> Mapping[str, float]:
-        counts = self._tree.counts.tolist()
+        counts = self._tree.counts[tree.USED].tolist()
         stats = {
             "simulations": counts[tree.DONE],
             "seconds": seconds,
