@@ -411,7 +411,11 @@ def open_problem(description: Mapping[str, Any], files: Mapping[str, bytes]) -> 
     for name, value in options.items():
         kind = known[name].kind if name in known else Path
         kinds = (int, float) if kind is float else kind
-        if kind is Path or not isinstance(value, kinds) or isinstance(value, bool) != (kind is bool):
+        if (
+            kind is Path
+            or not isinstance(value, kinds)
+            or isinstance(value, bool) != (kind is bool)
+        ):
             raise FileError(
                 f"the manifest gives {name!r} as {value!r:.80}, which is nothing that {domain} can "
                 "be told: choose another folder"
