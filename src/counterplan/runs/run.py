@@ -44,8 +44,9 @@ RESULTS, TRAJECTORIES, DECISIONS = "results", "trajectories", "decisions"
 # The column of `Run.scan(..., parts=True)` that says which part a row is of.
 PART = "(part)"
 OUTCOME = "outcome:"
-# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
+# Files that a problem is made from keep their kind: CSV, or what the name says.
 PARQUET = ".parquet"
+KEPT_ENDINGS = (PARQUET, ".safetensors")
 # The least that an improvement is, whatever is left open; see `ranked`.
 LOWER = "(lower)"
 # Items whose part is remembered.
@@ -422,7 +423,7 @@ def open_problem(description: Mapping[str, Any], files: Mapping[str, bytes]) -> 
             )
     with tempfile.TemporaryDirectory() as folder:
         for name, option in known.items():
-            for ending in ("", PARQUET):
+            for ending in ("", *KEPT_ENDINGS):
                 content = files.get(name + ending)
                 if option.kind is Path and content is not None:
                     options[name] = Path(folder) / (name + ending)
