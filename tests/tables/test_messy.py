@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from counterplan.errors import FileError
-from counterplan.tables.dates import order_of
+from counterplan.core.dates import order_of
 from counterplan.tables.draft import draft
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Rows

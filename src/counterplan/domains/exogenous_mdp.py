@@ -62,7 +62,7 @@ from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.hindsight import by_program
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import FiniteProcess, Process
-from counterplan.planning.processes.laws import Shipped, process_mean
+from counterplan.planning.processes.laws import Shipped, process_ahead
 from counterplan.planning.processes.modes import MarkovModes
 from counterplan.planning.resource import TOLERANCE, Resource, ResourceProgram
 
@@ -614,7 +614,7 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
         for i in range(p.A):
             rates[i, s - t] = rate(p, i, here)
         if s + 1 < p.T:
-            process_mean(p.process, s, here, following)
+            process_ahead(p.process, t, x, s, here, following)
             here[:] = following
     out[0], out[1] = -np.inf, np.inf
     if p.solver == BY_NESTED:

@@ -48,7 +48,7 @@ from counterplan.core.table import (
 from counterplan.core.table import TablePath as TablePath
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.tables.dates import LIKE_DATE, SAME, date_texts, read_dates
+from counterplan.core.dates import LIKE_DATE, SAME, date_texts, read_dates
 from counterplan.tables.parts import LONGEST_ID, Recorded
 from counterplan.tables.schema import (
     ALLOW,

@@ -1,3 +1,5 @@
+from .autoregression import Autoregression as Autoregression
+from .autoregression import Clock as Clock
 from .base import FiniteProcess as FiniteProcess
 from .base import HasQuantiles as HasQuantiles
 from .base import Process as Process
