@@ -152,9 +152,14 @@ class ExogenousMDP(HasFutures):
     def phi(self) -> FloatArray:
         """(A, X) the reward matrix, where the reward is one."""
         try:
-            return np.atleast_2d(np.asarray(self.reward, dtype=np.float64))
+            given = np.atleast_2d(np.asarray(self.reward, dtype=np.float64))
         except (TypeError, ValueError):
             raise InputError("reward must be a matrix (A, X) or a function of (t, x)") from None
+        # What follows the prices of a fitted process, its belief, earns nothing.
+        beliefs = len(self.process.start) - given.shape[-1]
+        if beliefs > 0 and given.shape[-1] == getattr(self.process, "series", 0):
+            return np.pad(given, ((0, 0), (0, beliefs)))
+        return given
 
     @property
     def horizon(self) -> int:

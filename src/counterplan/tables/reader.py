@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from counterplan.core.dates import LIKE_DATE, SAME, date_texts, read_dates
 from counterplan.core.episode import Episode
 from counterplan.core.table import (
     GAPS,
@@ -48,7 +49,6 @@ from counterplan.core.table import (
 from counterplan.core.table import TablePath as TablePath
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.core.dates import LIKE_DATE, SAME, date_texts, read_dates
 from counterplan.tables.parts import LONGEST_ID, Recorded
 from counterplan.tables.schema import (
     ALLOW,

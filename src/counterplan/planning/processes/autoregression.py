@@ -2,7 +2,7 @@
 
 Of S prices x, y = x or y = log x, and m_t is where they would be without chance:
 
-    y_{t+1} = m_{t+1} + phi (y_t - m_t) + e_{t+1}                                (element by element)
+    y_{t+1} = m_{t+1} + phi (y_t - m_t) + e_{t+1}        (element by element)
 
     phi = 1   a random walk, of logs geometric Brownian motion: m_t = drift t + profile
     phi < 1   mean reversion (Ornstein-Uhlenbeck at its steps): m_t = mean + profile
@@ -39,17 +39,21 @@ from counterplan.planning.processes.prices import strata_of
 
 # Blocks of numbers are good for this many times at least, and then for twice as many.
 FEWEST_ROWS = 32
-# How seasons follow from seconds since 1970, a Thursday.
-SEASONS = {
-    "hour": lambda seconds: seconds // 3600 % 24,
-    "weekday": lambda seconds: (seconds // DAY + 3) % 7,
-    "month": lambda seconds: _months(seconds) % 12,
-}
+HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 # Name of a season and which of its numbers occur.
 Season = tuple[str, tuple[int, ...]]
 
 
-def _months(seconds: FloatArray) -> FloatArray:
+def season_of(name: str, seconds: FloatArray) -> FloatArray:
+    """(n,) the hour, weekday (0: Monday) or month (0: January) at seconds since 1970."""
+    if name == "month":
+        return np.asarray(month_numbers(seconds) % 12)
+    days = seconds // DAY
+    return np.asarray(seconds // 3600 % 24 if name == "hour" else (days + 3) % 7)
+
+
+def month_numbers(seconds: FloatArray) -> FloatArray:
+    """(n,) months since 1970."""
     days = np.asarray(seconds // DAY, dtype="timedelta64[D]") + np.datetime64("1970-01-01")
     return np.asarray(days.astype("datetime64[M]").astype(np.int64), dtype=np.float64)
 
@@ -70,21 +74,21 @@ class Clock:
     def stamps(self, t: IntArray) -> FloatArray:
         """(n,) seconds since 1970; of months their beginning."""
         if self.unit == "months":
-            months = (_months(np.array([self.start])) + t * self.step).astype("datetime64[M]")
+            months = (month_numbers(np.array([self.start])) + t * self.step).astype("datetime64[M]")
             return months.astype("datetime64[s]").astype(np.int64).astype(np.float64)
         if self.unit == "business days":
             day = np.datetime64(int(self.start // DAY), "D")
             days = np.busday_offset(day, (t * self.step).astype(np.int64), roll="backward")
-            return days.astype(np.int64) * DAY + self.start % DAY
+            return np.asarray(days.astype(np.int64) * DAY + self.start % DAY)
         return np.asarray(self.start + self.step * t, dtype=np.float64)
 
 
-def design(first: FloatArray, stamps: FloatArray | None, seasons: tuple[Season, ...]) -> FloatArray:
+def design(first: FloatArray, stamps: FloatArray, seasons: tuple[Season, ...]) -> FloatArray:
     """(n, F) what a profile multiplies: the first column, then for each season whether its number
     is each but the last of those that occur, minus whether it is the last."""
     columns = [first[:, None]]
     for name, numbers in seasons:
-        found = np.rint(SEASONS[name](stamps))[:, None] == np.array(numbers)
+        found = season_of(name, stamps)[:, None] == np.array(numbers)
         columns.append(found[:, :-1] * 1.0 - found[:, -1:])
     return np.hstack(columns)
 
@@ -175,8 +179,9 @@ class Autoregression(Continuous):
     def means(self, t: IntArray) -> FloatArray:
         """(n, S) m_t."""
         first = t.astype(np.float64) if self.walks else np.ones(len(t))
-        stamps = self.clock.stamps(t) if self.seasons else None
-        return np.asarray(design(first, stamps, self.seasons) @ np.asarray(self.profile))
+        return np.asarray(
+            design(first, self.clock.stamps(t), self.seasons) @ np.asarray(self.profile)
+        )
 
     def observe(self, t: int, exogenous: ArrayLike, prices: ArrayLike) -> FloatArray:
         """x_{t+1} (X,) from x_t once its prices (S,) are known: with the belief after them."""
@@ -247,17 +252,21 @@ class Autoregression(Continuous):
 
     def _ahead(self, rows: int) -> FloatArray:
         """(rows + 1, S, K) A_k."""
-        shift, P, shocks = np.asarray(self.shift).T, np.asarray(self.chances), self.shocks
+        shift, P, shocks = (
+            np.asarray(self.shift).T,
+            np.asarray(self.chances),
+            np.asarray(self.shocks),
+        )
         variance = np.diagonal(np.asarray(self.covariance), axis1=1, axis2=2).T
         weights = np.asarray(self.phi)[:, None] ** np.arange(rows)
         found = np.full((rows + 1, *shift.shape), 1.0 if self.logs else 0.0)
-        same = bool(len(np.asarray(shocks)) and self.walks)  # then every factor is the first
+        same = bool(len(shocks) and self.walks)  # then every factor is the first
         for k in range(rows):
             w = weights[:, k, None]
             if not self.logs:
                 found[k + 1] = (w * shift + found[k]) @ P.T
                 continue
-            if not len(np.asarray(shocks)):
+            if not len(shocks):
                 factor = np.exp(w * shift + w * w * variance / 2)
             elif k == 0 or not same:
                 factor = np.exp(w.T * shocks).mean(axis=0)[:, None]
@@ -270,16 +279,18 @@ class Autoregression(Continuous):
         if not count:
             return np.empty(0)
         shocks = np.sort(np.asarray(self.shocks)[:, 0])
-        if len(shocks):
-            return np.log(strata_of(np.exp(shocks), count)) if self.logs else strata_of(shocks, count)
         normal, mean = NormalDist(), float(np.asarray(self.shift)[k, 0])
         sigma = float(np.asarray(self.covariance)[k, 0, 0]) ** 0.5
         edges = [normal.inv_cdf(i / count) for i in range(1, count)]
-        if self.logs:
+        if len(shocks):
+            found = strata_of(np.exp(shocks) if self.logs else shocks, count)
+        elif self.logs:
             inner = [normal.cdf(edge - sigma) for edge in edges]
-            return mean + sigma**2 / 2 + np.log(count * np.diff([0.0, *inner, 1.0]))
-        inner = [normal.pdf(edge) for edge in edges]
-        return mean - sigma * count * np.diff([0.0, *inner, 0.0])
+            found = np.exp(mean + sigma**2 / 2) * count * np.diff([0.0, *inner, 1.0])
+        else:
+            inner = [normal.pdf(edge) for edge in edges]
+            found = mean - sigma * count * np.diff([0.0, *inner, 0.0])
+        return np.asarray(np.log(found) if self.logs else found)
 
 
 def log_densities(shocks: FloatArray, shift: ArrayLike, covariance: ArrayLike) -> FloatArray:
@@ -287,4 +298,4 @@ def log_densities(shocks: FloatArray, shift: ArrayLike, covariance: ArrayLike) -
     root = np.linalg.cholesky(np.asarray(covariance))
     z = np.linalg.solve(root, (shocks[:, None] - np.asarray(shift)).transpose(1, 2, 0))
     scale = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-    return -0.5 * (z**2).sum(axis=1).T - scale - shocks.shape[1] * 0.5 * np.log(2 * np.pi)
+    return np.asarray(-0.5 * (z**2).sum(axis=1).T - scale - shocks.shape[1] * HALF_LOG_2PI)
