@@ -303,7 +303,7 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
     state = _state(options, columns_of(problem))
     planner = PLANNERS[options.planner or "uct"](options.simulations or SIMULATIONS)
     clip = None if options.clip else False  # None: where the problem has bounds
-    found = search(problem, state, planner, clip, options.seed)
+    found = search(problem, state, planner, clip=clip, seed=options.seed)
     bounds = value_bounds(problem, SAMPLES, options.seed, state=state)
     record = {
         "domain": options.domain,
