@@ -452,7 +452,7 @@ def test_without_a_plan_there_is_no_bound() -> None:
         [(0, 4)] * 4,
     )
     assert lower_bound(model) == -math.inf
-    found = plan(model, planner=BTS(20_000, bellman=True))
+    found = plan(model, planner=BTS(20_000, bellman=True, leaf="rollout"))
     assert found.bounds is None
     assert found.value == pytest.approx(exact_value(model), rel=1e-3)
 

@@ -18,7 +18,14 @@ from .small_models import BUYING, STICKY, Bounded, Plain, continuous
 
 @pytest.mark.parametrize("model", [STICKY, BUYING, continuous(STICKY)], ids=["max", "min", "drawn"])
 @pytest.mark.parametrize(
-    "planner", [UCT(300), MENTS(300), BTS(300), DENTS(300, bellman=True)], ids=lambda one: one.name
+    "planner",
+    [
+        UCT(300, leaf="rollout"),
+        MENTS(300, leaf="rollout"),
+        BTS(300, leaf="rollout"),
+        DENTS(300, bellman=True, leaf="rollout"),
+    ],
+    ids=lambda one: one.name,
 )
 def test_the_same_as_compiled(model: Any, planner: TreePlanner) -> None:
     """The search is one, and so is the stream of chance: not nearly but exactly the same."""

@@ -104,7 +104,7 @@ def test_clip_follows_the_model() -> None:
         (BTS, {"temperature": "a"}, "temperature must be a number, got 'a'"),
         (DENTS, {"entropy": float("nan")}, "entropy must be finite, got nan"),
         (BTS, {"epsilon": -0.1}, "epsilon must be at least 0, got -0.1"),
-        (UCT, {"leaf": "guess"}, "must be one of rollout, uniform, bounds, clipped, got 'guess'"),
+        (UCT, {"leaf": "guess"}, "must be one of auto, rollout, uniform, bounds"),
         (UCT, {"widening": (0.0, 0.5)}, "widening must be"),
         (UCT, {"widening": (1,)}, r"widening must be two numbers .*, got \(1,\)"),
         (UCT, {"widening": None}, "widening must be two numbers .*, got None"),

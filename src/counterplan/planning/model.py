@@ -7,19 +7,23 @@ d follows the action deterministically; the reward is linear in the action (Eq. 
 
 x_t is known before a_t is chosen. Times are t = 0 .. T-1 (`horizon` = T decisions), so a path is
 (T, X): x_0 .. x_{T-1}. Arrays: X exogenous numbers, D resource levels, A numbers per action, n
-states at once. A capability is a type: a model that has the method has it.
+states at once. A capability is a type: a model that has the method has it. `Plan` is what any
+planner says of a state.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from counterplan.core.result import Interval
 from counterplan.core.result import Sense as Sense
-from counterplan.core.validation import FloatArray, Seed, whole_number
+from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.planning.processes.base import FiniteProcess, Process
 
@@ -289,3 +293,90 @@ def estimate(values: FloatArray) -> Estimate:
     if len(values) < 2:
         raise InputError(f"{len(values)} sample(s) give no standard error: use at least 2")
     return Estimate(float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values))))
+
+
+# Whether leaf values are clipped: yes, no, with a probability, or (None) if the model has bounds.
+Clip: TypeAlias = bool | float | None
+
+
+def clip_share(clip: Clip) -> float:
+    """The probability that a leaf value is clipped, if there are bounds."""
+    try:
+        possible = clip is None or 0.0 <= clip <= 1.0
+    except TypeError:
+        possible = False
+    if not possible:
+        raise InputError(f"clip must be True, False or a probability from 0 to 1, got {clip!r}")
+    return 1.0 if clip is None else float(clip)
+
+
+class PlanStatus(StrEnum):
+    """What stands behind a decision; `advice` says what to do about it."""
+
+    SEARCHED = "searched"
+    STOPPED = "stopped"
+    FOLLOWED = "followed"
+    EXACT = "exact"
+    FORCED = "forced"
+    OVER = "over"
+
+    @property
+    def advice(self) -> str:
+        return {
+            PlanStatus.SEARCHED: "Estimated by simulation: compare the values of the actions with "
+            "their standard errors; more simulations separate closer ones.",
+            PlanStatus.STOPPED: "Estimated by the simulations made until the search was stopped: "
+            "`stats` says how many.",
+            PlanStatus.FOLLOWED: "What the basis does is followed: nothing that was tried did "
+            "better on the same futures.",
+            PlanStatus.EXACT: "By dynamic programming over every state: nothing does better "
+            "without foresight.",
+            PlanStatus.FORCED: "There is only one action: nothing to decide.",
+            PlanStatus.OVER: "The horizon is reached: there is no decision left, and no value.",
+        }[self]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """A decision at a state. Values are in the problem's own sense: costs where it minimises.
+
+    action           (A,) what to do
+    index            its row in `actions` (-1 where nothing is left to decide)
+    value            of the state: what the action, then the search's choices, then fresh rollouts
+                     bring, so below the optimum but for chance; within `bounds` where the planner
+                     clips. MENTS: its soft value, above the optimum
+    se               standard error of the value, from the rollouts; the successors in the tree are
+                     taken as given
+    actions          (m, A) all that could be done
+    values           (m,) of each action, by which it is chosen; nan where it was never tried. Means
+                     over all that was tried further down, so they lag behind the optimum
+    values_se        (m,) standard error of each; inf where it was tried less than twice
+    visits           (m,) simulations that began with it
+    bounds           what the model knows of the value beforehand, if anything
+    status           'searched', 'followed', 'exact', 'stopped', 'forced' or 'over'
+    stats            simulations, seconds, simulations_per_second, nodes, depth, transpositions, ...
+    planner          whose decision it is
+    basis            what the search of a model without bounds of its own stands on, in words
+    """
+
+    action: FloatArray
+    index: int
+    value: float
+    se: float
+    actions: FloatArray
+    values: FloatArray
+    values_se: FloatArray
+    visits: IntArray
+    bounds: Interval | None
+    status: PlanStatus
+    stats: Mapping[str, float]
+    planner: str
+    basis: str = ""
+
+    def __post_init__(self) -> None:
+        """Whatever a search did: no decision is valued at what is not a finite number."""
+        if not math.isfinite(self.value):
+            raise InputError(
+                f"{self.planner}: the rewards on the way add up to {self.value}: state them in "
+                "larger units"
+            )

@@ -23,19 +23,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from functools import partial
 from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba.core.errors import NumbaError
 
 from counterplan.core.limits import ProgressCallback, Watch, clock
 from counterplan.core.result import Interval
-from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
+from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
+from counterplan.planning.model import Clip as Clip
 from counterplan.planning.model import (
     Compiled,
     ExogenousModel,
@@ -43,8 +43,11 @@ from counterplan.planning.model import (
     State,
     checked_problem,
     checked_state,
+    clip_share,
     sign_of,
 )
+from counterplan.planning.model import Plan as Plan
+from counterplan.planning.model import PlanStatus as PlanStatus
 from counterplan.planning.processes.base import number
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import loop as tree
@@ -62,39 +65,11 @@ TRUST = (0.25, 0.5)
 PILOT_PLAYS = 64
 # Rollouts that value a decision: as many as simulations, but not fewer than these.
 LEAST_PLAYS = 200
-# A tree that was asked again and again about one state is planted anew after this many searches.
-KEPT = 8
-# Trees and sessions of searches with more simulations are given back to the system after use, and
-# no more than so many sessions of one problem are kept.
-FEW, SESSIONS = 20_000, 4
 # Simulations between two calls of `progress`.
 AT_ONCE = 256
 # More would not fit in memory: each may add a node to the tree.
 MOST_SIMULATIONS = 10**8
-LEAVES = ("rollout", "uniform", "bounds", "clipped")
-# Whether leaf values are clipped: yes, no, with a probability, or (None) if the model has bounds.
-Clip: TypeAlias = bool | float | None
-
-
-# What is prepared of problems that never change: kernels, bound tables, sessions.
-_prepared: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
-
-
-# Room for a tree that nobody uses at the moment, by the widths of its arrays.
-_spares: dict[Any, Any] = {}
-
-
-def prepared(problem: Any, key: Any, make: Callable[[], Any]) -> Any:
-    """What was made of a problem under this key before; kept where the problem cannot change."""
-    if not getattr(getattr(problem, "__dataclass_params__", None), "frozen", False):
-        return make()
-    try:
-        kept = _prepared.setdefault(problem, {})
-    except TypeError:  # it has no hash, or there are no weak references to it
-        return make()
-    if key not in kept:
-        kept[key] = make()
-    return kept[key]
+LEAVES = ("auto", "rollout", "uniform", "bounds", "clipped")
 
 
 def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
@@ -102,10 +77,7 @@ def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
     checked_problem(problem)
     if isinstance(problem, Compiled):
         with suppress(NotApplicableError):
-            found: Kernel = prepared(
-                problem, quantiles, lambda: checked_kernel(problem.compiled(quantiles=quantiles))
-            )
-            return found
+            return checked_kernel(problem.compiled(quantiles=quantiles))
     from counterplan.planning.search.interpreted import interpret
 
     return interpret(problem)
@@ -138,13 +110,7 @@ def kernel_with_bounds(
 
     needed  the leaf part cannot do without bounds
     """
-    try:
-        possible = clip is None or 0.0 <= clip <= 1.0
-    except TypeError:
-        possible = False
-    if not possible:
-        raise InputError(f"clip must be True, False or a probability from 0 to 1, got {clip!r}")
-    wanted = 1.0 if clip is None else float(clip)
+    wanted = clip_share(clip)
     if not needed and wanted == 0.0:
         return kernel, 0.0
     try:
@@ -154,8 +120,7 @@ def kernel_with_bounds(
                 "bounds(state) -> (lower, upper), or its kernel `bounds`, or plan with clip=False"
             )
         if isinstance(problem, HasBoundTables) and kernel.tables.size == 0:
-            tables = prepared(problem, "tables", lambda: problem.bound_tables(BOUND_SAMPLES, seed))
-            kernel = replace(kernel, tables=tables)
+            kernel = replace(kernel, tables=problem.bound_tables(BOUND_SAMPLES, seed))
     except NotApplicableError:
         if needed or clip is not None:
             raise
@@ -163,79 +128,27 @@ def kernel_with_bounds(
     return kernel, wanted
 
 
-class PlanStatus(StrEnum):
-    """What stands behind a decision; `advice` says what to do about it."""
-
-    SEARCHED = "searched"
-    STOPPED = "stopped"
-    FORCED = "forced"
-    OVER = "over"
-
-    @property
-    def advice(self) -> str:
-        return {
-            PlanStatus.SEARCHED: "Estimated by simulation: compare the values of the actions with "
-            "their standard errors; more simulations separate closer ones.",
-            PlanStatus.STOPPED: "Estimated by the simulations made until the search was stopped: "
-            "`stats` says how many.",
-            PlanStatus.FORCED: "There is only one action: nothing to decide.",
-            PlanStatus.OVER: "The horizon is reached: there is no decision left, and no value.",
-        }[self]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
-    """A decision at a state. Values are in the problem's own sense: costs where it minimises.
-
-    action           (A,) what to do
-    index            its row in `actions` (-1 where nothing is left to decide)
-    value            of the state: what the action, then the search's choices, then fresh rollouts
-                     bring, so below the optimum but for chance; within `bounds` where the planner
-                     clips. MENTS: its soft value, above the optimum
-    se               standard error of the value, from the rollouts; the successors in the tree are
-                     taken as given
-    actions          (m, A) all that could be done
-    values           (m,) of each action, by which it is chosen; nan where it was never tried. Means
-                     over all that was tried further down, so they lag behind the optimum
-    values_se        (m,) standard error of each; inf where it was tried less than twice
-    visits           (m,) simulations that began with it
-    bounds           what the model knows of the value beforehand, if anything
-    status           'searched', 'forced' or 'over'
-    stats            simulations, seconds, simulations_per_second, nodes, depth, transpositions, ...
-    planner          whose decision it is
-    """
-
-    action: FloatArray
-    index: int
-    value: float
-    se: float
-    actions: FloatArray
-    values: FloatArray
-    values_se: FloatArray
-    visits: IntArray
-    bounds: Interval | None
-    status: PlanStatus
-    stats: Mapping[str, float]
-    planner: str
-
-    def __post_init__(self) -> None:
-        """Whatever a search did: no decision is valued at what is not a finite number."""
-        if not math.isfinite(self.value):
-            raise InputError(
-                f"{self.planner}: the rewards on the way add up to {self.value}: state them in "
-                "larger units"
-            )
+def stands_alone(problem: ExogenousModel) -> bool:
+    """Whether a model brings what a search needs: bounds, a rollout policy, or a kernel."""
+    own = isinstance(problem, HasBoundTables) or hasattr(problem, "rollout")
+    if own or hasattr(problem, "bounds"):
+        return True
+    return isinstance(problem, Compiled) and not hasattr(problem, "steps_apart")
 
 
 class Session:
     """The planner's model, parts and tree for one problem; calling it plans from a state."""
 
     def __init__(
-        self, planner: TreePlanner, problem: ExogenousModel, clip: Clip, seed: Seed
+        self,
+        planner: TreePlanner,
+        problem: ExogenousModel,
+        clip: Clip,
+        seed: Seed,
+        tables: FloatArray | None = None,
     ) -> None:
-        # The tables of bounds belong to the problem, whatever the seed: their error is allowed for.
-        chance = generator(0).spawn(1)[0]
-        self.reseed(seed)
+        """tables: what a leaf part of one's own reads, in place of the model's bounds."""
+        chance, self._generator = generator(seed).spawn(2)
         self._planner, self._parts, self._sign = planner, planner.parts(), sign_of(problem)
         kernel, clipped = kernel_with_bounds(
             problem,
@@ -246,23 +159,15 @@ class Session:
         )
         if planner.leaf in ("uniform", "clipped"):
             kernel = replace(kernel, policy=uniform_policy)
+        if tables is not None:
+            kernel = replace(kernel, tables=tables)
         self._kernel, self._settings = kernel, self._numbers(clipped)
         leaf = part.named(planner.leaf, clipped > 0.0)
         parts = (self._parts.select, self._parts.backup, leaf, self._settings)
-        self._engine, self._borrowed = part.engine(kernel, *parts)
+        self._engine, self._borrowed = compiled.engine(kernel, *parts)
         factor, power = planner.widening
         most_children = ceil(factor * planner.simulations**power)
         self._tree = tree.allocate(kernel, most_children, planner.bellman, planner.simulations)
-        self._at: State | None = None
-
-    @property
-    def calls_back(self) -> bool:
-        """Whether it holds on to the problem itself."""
-        return self._kernel.model is not None
-
-    def reseed(self, seed: Seed) -> None:
-        """Begin the planner's own chance anew."""
-        self._generator = generator(seed).spawn(2)[1]
 
     def _numbers(self, clipped: float) -> FloatArray:
         """What the parts read, by place."""
@@ -279,49 +184,9 @@ class Session:
         """The decision at a state; `progress` is told of some simulations at a time."""
         if state.t == self._kernel.horizon:
             return self._over()
-        self._at = None
-        return self._search(state, progress, clock())
-
-    def resume(self, state: State) -> Plan:
-        """The decision at a state, with what the search knows of it from the state before."""
-        from counterplan.planning.search.transplant import find
-
-        began, at = clock(), self._at
-        if state.t == self._kernel.horizon:
-            return self._over()
-        is_root = at is not None and state.t == at.t
-        node = None
-        if at is not None and (is_root or state.t == at.t + 1):
-            node = find(self._tree, state, is_root)
-        used = self._tree.counts[tree.USED, tree.IN_NODES]
-        if node is None or (is_root and used > KEPT * self._planner.simulations):
-            self._at = None
-        elif not is_root:
-            self._move(state, node)
-        self._tree.counts[tree.USED, [tree.DONE, tree.DEEPEST, tree.TRANSPOSITIONS]] = 0
-        found = self._search(state, None, began)
-        self._at = state
-        return found
-
-    def _move(self, state: State, node: int) -> None:
-        """Make a node the root of a tree of its own; the room of the old one is used again."""
-        from counterplan.planning.search.transplant import has_room_for, like, transplant
-
-        sizes = tuple(one.shape[1:] for one in self._tree)
-        spare = _spares.pop(sizes, None)
-        if spare is None or not has_room_for(spare, self._tree):
-            spare = like(self._tree)
-        tree.plant(spare, state)
-        transplant(self._tree, spare, node)
-        self._tree, old = spare, self._tree
-        if self._planner.simulations <= FEW:
-            _spares[sizes] = old
-
-    def _search(self, state: State, progress: ProgressCallback | None, began: float) -> Plan:
-        """Simulate from a state, in the tree there is or in a new one."""
+        began = clock()
         self._set_units(state)
-        if self._at is None:
-            tree.plant(self._tree, state)
+        tree.plant(self._tree, state)
         total, done, is_stopped = self._planner.simulations, 0, False
         watch = Watch("simulations", progress=progress)
         while done < total and not is_stopped:
@@ -344,9 +209,9 @@ class Session:
             self._settings[place] = unit * self._parts.settings[place]
 
     def _plan(self, state: State, seconds: float) -> Plan:
-        first, m = tree.root_edges(self._tree)
+        first, m = self._tree.node_index[0, tree.FIRST_EDGE :]
         returns = self._tree.root[:m]
-        visits = self._tree.edges[first : first + m, compiled.VISITS].astype(np.int64)
+        visits = returns[:, 0].astype(np.int64)
         values = np.where(visits > 0, self._tree.edges[first : first + m, compiled.VALUE], -np.inf)
         index = int(np.argmax(values))
         value = self._tree.nodes[0, compiled.VALUE] if self._parts.soft else values[index]
@@ -371,11 +236,10 @@ class Session:
         """The decision, valued by following the search's choices."""
         if decision.status is PlanStatus.OVER or self._parts.soft:
             return decision
-        edge = tree.root_edges(self._tree)[0] + decision.index
+        edge = int(self._tree.node_index[0, tree.FIRST_EDGE]) + decision.index
         question = (state.t, edge, max(LEAST_PLAYS, self._planner.simulations))
         found = np.empty(2)
-        waiting = tree.follow_room(self._tree)
-        tree.follow(self._engine, self._tree, question, self._generator, waiting, found)
+        tree.follow(self._engine, self._tree, question, self._generator, found)
         value, bounds = self._sign * float(found[0]), decision.bounds
         if bounds is not None and self._settings[compiled.CLIP] > 0.0:
             value = min(max(value, bounds.low), bounds.high)
@@ -391,14 +255,13 @@ class Session:
         return Interval(float(low), float(high))
 
     def _stats(self, seconds: float) -> Mapping[str, float]:
-        counts = self._tree.counts[tree.USED].tolist()
+        counts = self._tree.counts.tolist()
         stats = {
             "simulations": counts[tree.DONE],
             "seconds": seconds,
             "simulations_per_second": counts[tree.DONE] / seconds,
             "nodes": counts[tree.IN_NODES],
             "exogenous_nodes": counts[tree.IN_EXOGENOUS],
-            "reused": int(self._tree.nodes[0, compiled.VISITS]) - 1 - counts[tree.DONE],
             "depth": counts[tree.DEEPEST],
             "transpositions": counts[tree.TRANSPOSITIONS],
             "temperature": float(self._settings[compiled.TEMPERATURE]),
@@ -445,6 +308,15 @@ Decide: TypeAlias = Callable[[State], HasAction]
 
 
 @runtime_checkable
+class Follows(Protocol):
+    """A decision maker of this library: tells its progress, and values what it decides."""
+
+    def __call__(self, state: State, progress: ProgressCallback | None = None) -> Plan: ...
+
+    def followed(self, decision: Plan, state: State) -> Plan: ...
+
+
+@runtime_checkable
 class Planner(Protocol):
     """Anything that decides by looking ahead. `begin` prepares it for one problem; the function it
     returns is then asked at every state. `seed` is the planner's own chance, never the future's."""
@@ -476,9 +348,10 @@ class TreePlanner(ABC):
 
     simulations  for each decision
     leaf         how a new state is valued: 'rollout' (play on by the model's own rollout policy),
-                 'uniform' (by random actions), 'bounds' (the middle of the model's bounds),
-                 'clipped' (random actions, clipped as in the paper and no more), or a compiled
-                 function of one's own
+                 'auto' (likewise; where a model has neither that nor bounds, by what is cheap for
+                 it: see `grounded`), 'uniform' (by random actions), 'bounds' (the middle of the
+                 model's bounds), 'clipped' (random actions, clipped as in the paper and no more),
+                 or a compiled function of one's own
     bellman      average over all successors by their probabilities (Algorithms 1 and 2), instead of
                  over those met
     quantiles    continuous chance is replaced by that many equally likely values; 0: it is sampled,
@@ -488,7 +361,7 @@ class TreePlanner(ABC):
     """
 
     simulations: int = 1000
-    leaf: Any = "rollout"
+    leaf: Any = "auto"
     bellman: bool = False
     quantiles: int = 32
     widening: tuple[float, float] = (1.0, 0.5)
@@ -519,6 +392,12 @@ class TreePlanner(ABC):
         """The composition."""
 
     def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
+        if self.leaf == "auto" and not stands_alone(checked_problem(problem)):
+            from counterplan.planning.search.grounded import Grounded, on_lattice
+
+            planner = replace(self, leaf=on_lattice)
+            begin = partial(Session, planner, problem, False)
+            return Grounded(self.name, problem, clip, seed, begin)
         return Session(self, problem, clip, seed)
 
 
@@ -612,72 +491,33 @@ PLANNERS: Mapping[str, type[TreePlanner]] = {
 
 def plan(
     problem: ExogenousModel,
-    state: State | Planner | None = None,
+    state: State | None = None,
     planner: Planner | None = None,
-    *,
     clip: Clip = None,
     seed: Seed = 0,
     progress: ProgressCallback | None = None,
 ) -> Plan:
     """Decide at a state (default: the problem's start).
 
-    state    may be left out where a planner follows: plan(problem, UCT(1000))
     planner  default: UCT with 1,000 simulations
     clip     leaf values are kept within the model's bounds: True, False, or with which probability
              (the paper's alpha_c); None: if the model has bounds
     progress  called for some simulations at a time; False stops the search, and the plan's status
               says so (planners of one's own are not asked)
     """
-    if isinstance(state, Planner):
-        if planner is not None:
-            raise InputError("two planners were given: plan(problem, state, planner)")
-        state, planner = None, state
-    chosen = checked_planner(planner)
+    chosen = planner if planner is not None else UCT()
+    if not isinstance(chosen, Planner):
+        raise InputError(
+            f"{type(chosen).__name__} is not a planner such as UCT(simulations=1000): "
+            "a policy is played by evaluate"
+        )
     place = checked_state(checked_problem(problem), state)
-    if isinstance(chosen, TreePlanner) and type(chosen).begin is TreePlanner.begin:
-        session = _session(chosen, problem, clip, seed)
-        # A tree search values its decision by following its choices.
-        found = session.followed(session(place, progress), place)
-        _keep(session, chosen, problem, clip)
-        return found
-    decision = chosen.begin(problem, clip, seed)(place)
+    decide = chosen.begin(problem, clip, seed)
+    decision = decide(place, progress) if isinstance(decide, Follows) else decide(place)
     if not isinstance(decision, Plan):
         raise InputError(
             f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "
             "planner.begin(problem)(state), or play it with evaluate"
         )
-    return decision
-
-
-def checked_planner(planner: object) -> Planner:
-    """A planner; none: UCT."""
-    if planner is None:
-        return UCT()
-    if not isinstance(planner, Planner):
-        raise InputError(
-            f"{type(planner).__name__} is not a planner such as UCT(simulations=1000): "
-            "a policy is played by evaluate"
-        )
-    return planner
-
-
-def _session(planner: TreePlanner, problem: ExogenousModel, clip: Clip, seed: Seed) -> Session:
-    """A session, the last one with the same planner if it is there and free."""
-    kept = None
-    with suppress(TypeError):  # numbers of a planner's own need not have a hash
-        kept = prepared(problem, "sessions", dict).pop((planner, clip), None)
-    if kept is None:
-        return Session(planner, problem, clip, seed)
-    kept.reseed(seed)
-    return kept  # type: ignore[no-any-return]
-
-
-def _keep(session: Session, planner: TreePlanner, problem: ExogenousModel, clip: Clip) -> None:
-    """Let the next plan have it."""
-    if planner.simulations > FEW or session.calls_back:
-        return
-    with suppress(TypeError):
-        kept = prepared(problem, "sessions", dict)
-        kept[planner, clip] = session
-        while len(kept) > SESSIONS:
-            kept.pop(next(iter(kept)), None)
+    # A tree search values its decision by following its choices.
+    return decide.followed(decision, place) if isinstance(decide, Follows) else decision

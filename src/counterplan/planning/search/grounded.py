@@ -1,0 +1,318 @@
+"""Planning for any model, never worse than the obvious: a search that stands on what is cheap.
+
+A model of one's own offers no bounds and no rollout policy, and random play says little about a
+stock that has to be managed. So first a *basis* is found, once per problem:
+
+    exact      V* by dynamic programming, where all states can be listed: nothing is searched
+    lattice    the value on a lattice and the policy it makes, with up to three resource numbers
+    a policy   else the best of: dual dynamic programming where steps are linear programs, the plan
+               for expected values made anew or made once, and greed, played on common futures
+
+With a lattice the tree search values its leaves by it. What the search advises is then compared
+with what the basis does here, both followed by the basis, on the same fresh futures:
+
+    difference = mean_i (advised_i - basis_i)          in favour of what is advised
+
+Only what is better by two standard errors is advised; else the basis is followed, and the status
+says so. The value of a plan is what it earns on fresh futures: a feasible policy, executed, so a
+bound on V* from the policy's side but for its standard error. An estimate on a lattice is no bound.
+
+With `risk` the decision is the one-step lookahead of the nested dynamic program (`risk`), exact
+where states can be listed, else on the lattice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from counterplan.core.limits import ProgressCallback, clock
+from counterplan.core.result import Interval
+from counterplan.core.validation import FloatArray, Seed, generator
+from counterplan.errors import CounterplanError, InputError, NotApplicableError
+from counterplan.planning.compiled import jit
+from counterplan.planning.exact_value import Solution, remembered, solved
+from counterplan.planning.lattice_value import LatticeValue, lattice_value, read
+from counterplan.planning.model import (
+    Clip,
+    ExogenousModel,
+    FiniteSupport,
+    HasExactValue,
+    HasHindsight,
+    Plan,
+    PlanStatus,
+    State,
+    clip_share,
+    estimate,
+    sign_of,
+)
+from counterplan.planning.policies import Greedy, OpenLoop, Policy, Resolve, Rule, follow, futures
+from counterplan.planning.risk import MEAN, Risk
+from counterplan.planning.search.interpreted import MOST_ACTIONS, MOST_SUCCESSORS, Interpreter
+from counterplan.planning.search.kernel import LEAF_SIGNATURE
+from counterplan.planning.stages import HasStages
+
+# (seed, tables) -> (state, progress) -> the search's own decision
+Search: TypeAlias = Callable[[Any, FloatArray], Callable[..., Plan]]
+# Futures that policies, actions and the plan's value are judged by.
+POLICY_FUTURES, ACTION_FUTURES, VALUE_FUTURES = 64, 100, 400
+# Decisions of plans that are solved anew one by one, at most, while policies are compared.
+RESOLVED = 2_000
+# By how many standard errors another policy, or the search's action, must be better.
+CLEARLY = 2.0
+
+
+@jit(LEAF_SIGNATURE)
+def on_lattice(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """The value on the lattice."""
+    return read(model.tables, t, x, d, False)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a plan stands on.
+
+    name     in words
+    rule     what the policy does
+    known    its value function, if it has one
+    exact    whether that is V*
+    """
+
+    name: str
+    rule: Rule
+    known: Solution | LatticeValue | None = None
+    exact: bool = False
+
+
+def basis_of(
+    problem: ExogenousModel,
+    state: State,
+    risk: Risk = MEAN,
+    progress: ProgressCallback | None = None,
+) -> Basis:
+    """The basis of a problem for plans from a state on; made once."""
+    if risk.is_mean and isinstance(problem, HasExactValue):
+        with suppress(NotApplicableError):
+            problem.optimal_actions(state.t, state.exogenous[None], state.resource[None])
+            return Basis("exact value (the model's own)", problem.optimal_actions, exact=True)
+    with suppress(NotApplicableError):
+        found = solved(problem, state, progress, risk)
+        return Basis("exact value (dynamic program)", found.actions, found, exact=True)
+    lattice, why = None, ""
+    try:
+        lattice = lattice_value(problem, state, risk, progress)
+    except NotApplicableError as error:
+        why = str(error)
+    if not risk.is_mean:
+        return _averse(problem, risk, lattice, why)
+    known: dict[Any, Basis] = remembered(problem, "bases", dict)
+    if id(lattice) not in known:
+        known[id(lattice)] = _best(problem, state, lattice)
+    return known[id(lattice)]
+
+
+def _averse(problem: ExogenousModel, risk: Risk, lattice: LatticeValue | None, why: str) -> Basis:
+    if lattice is not None:
+        return Basis(f"nested risk, {risk}: {lattice.basis}", lattice.actions, lattice)
+    if isinstance(problem, HasStages):
+        from counterplan.planning.cuts import Cuts
+
+        return Basis(f"nested risk, {risk}: cuts", Cuts(risk=risk).prepare(problem))
+    raise NotApplicableError(
+        f"risk {risk} needs a value that can be listed or put on a lattice, or steps that are "
+        f"linear programs (`stage`): {why}"
+    )
+
+
+def _best(problem: ExogenousModel, state: State, lattice: LatticeValue | None) -> Basis:
+    """The best of the policies that apply, on common futures; a lattice unless clearly worse."""
+    steps = problem.horizon - state.t
+    found = [] if lattice is None else [Basis(lattice.basis, lattice.actions, lattice)]
+    policies: list[Policy] = [OpenLoop(), Greedy()]
+    if POLICY_FUTURES * steps <= RESOLVED or lattice is None:
+        policies.insert(0, Resolve())
+    if lattice is None and isinstance(problem, HasStages):
+        from counterplan.planning.cuts import Cuts
+
+        policies.insert(0, Cuts())
+    chance, sign = generator(1), sign_of(problem)
+    n = POLICY_FUTURES if lattice is not None else max(8, min(POLICY_FUTURES, RESOLVED // steps))
+    paths, totals = futures(problem, n, chance, state), list[FloatArray]()
+    if lattice is not None:
+        totals.append(sign * follow(problem, lattice.actions, paths, state))
+    for policy in policies:
+        with suppress(CounterplanError):
+            more = {"state": state} if isinstance(policy, OpenLoop) else {}
+            rule = policy.prepare(problem, chance, **more)
+            totals.append(sign * follow(problem, rule, paths, state))
+            found.append(Basis(policy.name, rule))
+    best = 0
+    for i in range(1, len(found)):
+        gain = estimate(totals[i] - totals[best])
+        clearly = CLEARLY * gain.se if found[best].known is not None else 0.0
+        best = i if gain.mean > clearly else best
+    if found[best].known is None and lattice is not None:
+        return replace(found[best], known=lattice)  # the search still reads it
+    return found[best]
+
+
+def tried(problem: ExogenousModel) -> int:
+    """Walk through the problem once, every answer checked: what is wrong is said in one line
+    before many states are asked at once. How many numbers an action has."""
+    calls, rng, (_, x, d) = Interpreter(problem), np.random.default_rng(0), problem.start
+    more = np.empty((MOST_ACTIONS, calls.action_size))
+    x, d = np.array(x, dtype=np.float64), np.array(d, dtype=np.float64)
+    states, chances = np.empty((MOST_SUCCESSORS, x.size)), np.empty(MOST_SUCCESSORS)
+    for t in range(problem.horizon):
+        action = more[int(rng.integers(calls.actions(t, x, d, more)))]
+        after, following = np.empty_like(d), np.empty_like(x)
+        calls.step(t, x, d, action, after)
+        twice = problem.step(t, *(np.stack([one, one]) for one in (x, d, action)))
+        shapes = [np.shape(one) for one in twice]
+        if shapes != [(2,), (2, d.size)]:
+            raise InputError(
+                f"step at t={t} gives shapes {shapes[0]} and {shapes[1]} for two states at once, "
+                f"expected (2,) and (2, {d.size}): compute each row from its own row"
+            )
+        if t + 1 < problem.horizon:
+            if isinstance(problem, FiniteSupport):
+                calls.successors(t, x, states, chances)
+            calls.draw(t, x, rng, following)
+        x, d = following, after
+    return more.shape[1]
+
+
+class Grounded:
+    """Decisions of a tree search that stands on a basis."""
+
+    def __init__(
+        self,
+        name: str,
+        problem: ExogenousModel,
+        clip: Clip,
+        seed: Seed,
+        search: Search | None = None,
+        risk: Risk = MEAN,
+    ) -> None:
+        """search: begins a search whose leaves read a lattice; None: nothing is searched."""
+        self._name, self._problem, self._risk, self._clip = name, problem, risk, clip
+        self._seed, self._own = generator(seed).spawn(2)
+        self._search, self._begun = search, dict[int, Any]()
+        clip_share(clip)
+        self._size: int = remembered(problem, "tried", lambda: tried(problem))
+
+    def __call__(self, state: State, progress: ProgressCallback | None = None) -> Plan:
+        """The decision at a state."""
+        began = clock()
+        if state.t == self._problem.horizon:
+            return self._plan(np.empty((0, self._size)), np.empty(0), PlanStatus.OVER, "")
+        basis = basis_of(self._problem, state, self._risk, progress)
+        action = np.asarray(basis.rule(state.t, *(one[None].copy() for one in state[1:]))[0])
+        if isinstance(basis.known, LatticeValue) and self._search is not None:
+            return self._searched(state, basis, action, progress)
+        actions = np.atleast_2d(np.asarray(self._problem.actions(state), dtype=np.float64))
+        values = np.full(len(actions), np.nan)
+        if basis.known is not None:
+            values = sign_of(self._problem) * basis.known.taken(*state, actions)
+        status = PlanStatus.EXACT if basis.exact else PlanStatus.FOLLOWED
+        made = self._plan(actions, values, status, basis.name)
+        if basis.known is None and basis.exact and isinstance(self._problem, HasExactValue):
+            value = self._problem.optimal_value(state)
+            made = replace(made, value=value, bounds=Interval(value, value))
+        return self._taking(made, action, clock() - began)
+
+    def followed(self, decision: Plan, state: State) -> Plan:
+        """The decision, valued by what it and then the basis earn on fresh futures."""
+        if decision.status is PlanStatus.OVER or not self._risk.is_mean:
+            return decision
+        basis = basis_of(self._problem, state)
+        if basis.exact:
+            return decision
+        paths = futures(self._problem, VALUE_FUTURES, self._own, state)
+        earned = estimate(self._after(state, decision.action, basis.rule, paths))
+        bounds, said = None, decision.basis
+        if self._clip is None or self._clip:
+            limit, said = sign_of(self._problem) * np.inf, f"{said}; bound: executed policy"
+            if self._clip and isinstance(self._problem, HasHindsight):
+                limit = estimate(self._problem.allocate(paths, state).values).mean
+                said += " and hindsight"
+            ends = sorted((earned.mean, limit))
+            bounds = Interval(*(float(one) for one in ends))
+        return replace(decision, value=earned.mean, se=earned.se, bounds=bounds, basis=said)
+
+    def _searched(
+        self, state: State, basis: Basis, action: FloatArray, progress: ProgressCallback | None
+    ) -> Plan:
+        """The search's choice, or the basis's where that is as good."""
+        assert isinstance(basis.known, LatticeValue)
+        assert self._search is not None
+        place = id(basis.known)
+        if place not in self._begun:
+            self._begun[place] = self._search(self._seed, basis.known.tables)
+        found: Plan = self._begun[place](state, progress)
+        found = replace(found, basis=basis.name)
+        if np.allclose(found.action, action, rtol=1e-9, atol=1e-9):
+            return found
+        paths = futures(self._problem, ACTION_FUTURES, self._own, state)
+        sign = sign_of(self._problem)
+        pair = (self._after(state, one, basis.rule, paths) for one in (found.action, action))
+        gain = estimate(sign * np.subtract(*pair))
+        if gain.mean > CLEARLY * gain.se:
+            return found
+        done = self._taking(found, action, found.stats["seconds"])
+        return replace(done, status=PlanStatus.FOLLOWED)
+
+    def _after(self, state: State, action: FloatArray, rule: Rule, paths: FloatArray) -> FloatArray:
+        """(n,) totals of an action and then the rule."""
+
+        def first(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
+            is_first = t == state.t
+            return np.tile(action, (len(resource), 1)) if is_first else rule(t, exogenous, resource)
+
+        return follow(self._problem, first, paths, state)
+
+    def _taking(self, found: Plan, action: FloatArray, seconds: float) -> Plan:
+        """The plan with an action, which is added where it is not among those offered."""
+        away = np.abs(found.actions - action).max(axis=1, initial=0.0)
+        index = int(np.argmin(away)) if len(away) else -1
+        more: dict[str, Any] = {}
+        if index < 0 or away[index] > 1e-9 * (1.0 + np.abs(action).max(initial=0.0)):
+            index = len(found.actions)
+            added = {"values": np.nan, "values_se": np.inf, "visits": 0}
+            more = {name: np.append(getattr(found, name), one) for name, one in added.items()}
+            more["actions"] = np.vstack([found.actions, action])
+        values: FloatArray = more.get("values", found.values)
+        value = float(values[index]) if np.isfinite(values[index]) else found.value
+        stats = MappingProxyType({**found.stats, "seconds": seconds})
+        more |= {"action": action, "index": index, "value": value, "stats": stats}
+        return replace(found, **more)
+
+    def _plan(
+        self, actions: FloatArray, values: FloatArray, status: PlanStatus, basis: str
+    ) -> Plan:
+        """A decision without a search."""
+        m, exact = len(actions), status in (PlanStatus.EXACT, PlanStatus.OVER)
+        value = 0.0
+        if m and np.isfinite(values).any():
+            sign = sign_of(self._problem)
+            value = float(sign * np.nanmax(sign * values))
+        return Plan(
+            action=actions[0] if m else np.empty(0),
+            index=0 if m else -1,
+            value=value,
+            se=0.0 if exact else np.nan,
+            actions=actions,
+            values=values,
+            values_se=np.full(m, 0.0 if exact else np.nan),
+            visits=np.zeros(m, dtype=np.int64),
+            bounds=Interval(value, value) if exact and self._risk.is_mean else None,
+            status=PlanStatus.FORCED if m == 1 and exact else status,
+            stats=MappingProxyType({"simulations": 0, "seconds": 0.0, "clip": 0.0}),
+            planner=self._name,
+            basis=basis,
+        )

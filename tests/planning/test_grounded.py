@@ -1,0 +1,127 @@
+"""Plans for models of one's own: near the optimum, never worse than the obvious, and named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import counterplan as cp
+from benchmarks.own_problems import PROBLEMS, Battery, Reservoirs, Truth, measure
+from counterplan.errors import InputError, NotApplicableError
+from counterplan.planning.exact_value import Solution
+from counterplan.planning.lattice_value import LatticeValue, read
+from counterplan.planning.model import State
+from counterplan.planning.policies import KnownRule
+from counterplan.planning.search.planners import PlanStatus
+
+from .small_models import BUYING, STICKY, Plain
+
+QUICK = ("warehouse", "seasonal stock", "staffing")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[] if one in QUICK else pytest.mark.slow) for one in PROBLEMS]
+)
+def test_default_plans_close_the_gap(name: str) -> None:
+    """Random play at the leaves closes less than nothing of it."""
+    found = measure(name, episodes=10, simulations=20)
+    assert found.closed > 0.95 - 2.0 * found.closed_se
+    assert found.closed > 0.9
+    assert found.worse_by < 2.0 * found.worse_se + 1e-9
+    assert ("exact" if name == "warehouse" else "lattice") in found.basis
+
+
+@pytest.mark.parametrize("model", [STICKY, BUYING])
+def test_a_listed_chain_with_closed_levels_is_exact(model: Any) -> None:
+    plain, exact = LatticeValue(Plain(model)), Solution(model)
+    for t, nodes in enumerate(plain.lattice.values):
+        for x in nodes:
+            for level in plain.axes[t][0]:
+                d = np.array([level])
+                assert read(plain.tables, t, x, d, False) == pytest.approx(
+                    exact.at(State(t, x, d))[0], abs=1e-9
+                )
+
+
+def test_values_between_nodes_and_levels_lie_on_straight_lines() -> None:
+    """Of a battery whose price may be any number, beside a fine chain."""
+    problem = Battery()
+    known, truth = LatticeValue(problem), Truth(problem)
+    for t, deviation, level in ((0, 0.0, 4.0), (6, 9.0, 3.0), (15, -20.0, 7.0), (23, 5.0, 2.0)):
+        x = problem.season(t) + np.array([deviation])
+        exact = truth.at(t, int(truth.chain.place(t, x[None])[0]), (level,))[0]
+        found = read(known.tables, t, x, np.array([level]), False)
+        assert found == pytest.approx(exact, rel=0.03, abs=15.0)
+    x, one, two = np.array([50.0]), np.array([3.0]), np.array([4.0])
+    half = 0.5 * (read(known.tables, 9, x, one, False) + read(known.tables, 9, x, two, False))
+    assert read(known.tables, 9, x, np.array([3.5]), False) == pytest.approx(half)
+
+
+def test_plans_say_what_they_stand_on() -> None:
+    problem = Reservoirs()
+    found = cp.plan(problem, planner=cp.UCT(50), clip=True)
+    assert found.basis.startswith("value on a lattice")
+    assert found.bounds is not None
+    assert found.bounds.low == found.value
+    assert found.bounds.high == np.inf
+    assert any((found.action == one).all() for one in found.actions)
+    again = cp.plan(problem, planner=cp.UCT(50), clip=True)
+    assert again.value == found.value
+    later = State(15, np.array([1.0, 35.0]), np.array([8.0, 6.0]))
+    assert cp.plan(problem, later, planner=cp.UCT(50)).value == pytest.approx(
+        Truth(problem).at(15, 5, (8.0, 6.0))[0]
+    )
+    exact = cp.plan(Plain(STICKY), planner=cp.UCT(50))
+    assert exact.status is PlanStatus.EXACT
+    assert exact.value == pytest.approx(cp.exact_value(STICKY), abs=1e-9)
+    with pytest.raises(InputError, match="clip must be"):
+        cp.plan(problem, clip=2.0)
+
+
+def test_a_search_that_is_worse_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from counterplan.planning.search import grounded
+    from counterplan.planning.search.parts import rollout
+
+    problem = Reservoirs()
+    monkeypatch.setattr(grounded, "on_lattice", rollout)  # random play at the leaves
+    misled = cp.evaluate(problem, cp.UCT(20), 6, seed=3)
+    best = cp.evaluate(problem, KnownRule("optimal", Truth(problem).optimal), 6, seed=3)
+    plain = cp.evaluate(problem, cp.UCT(20, leaf="rollout"), 6, seed=3)
+    assert best.mean - misled.mean < 0.2 * (best.mean - plain.mean)
+
+
+class Stocks:
+    """Five stocks that are sold, one at a time: too many numbers for a grid."""
+
+    horizon, sense = 8, "max"
+    start = State(0, np.full(5, 10.0), np.full(5, 1.0))
+
+    def draw(self, t: int, x: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        return np.asarray(x * np.exp(0.2 * generator.standard_normal(x.shape)))
+
+    def actions(self, state: State) -> np.ndarray:
+        held = np.flatnonzero(state.resource > 0.5)
+        return np.vstack([np.zeros((1, 5)), np.eye(5)[held]])
+
+    def step(self, t: int, x: np.ndarray, d: np.ndarray, a: np.ndarray) -> Any:
+        return (x * a).sum(axis=1), d - a
+
+
+def test_many_numbers_follow_a_policy() -> None:
+    found = cp.plan(Stocks(), planner=cp.UCT(50))  # type: ignore[arg-type]
+    assert found.status is PlanStatus.FOLLOWED
+    assert found.basis.startswith("greedy")
+    assert found.value == pytest.approx(50.0, rel=0.2)
+    with pytest.raises(NotApplicableError, match="numbers of the resource vary"):
+        LatticeValue(Stocks())  # type: ignore[arg-type]
+
+
+def test_steps_for_one_state_only_are_told_of() -> None:
+    class Single(Stocks):
+        def step(self, t: int, x: np.ndarray, d: np.ndarray, a: np.ndarray) -> Any:
+            return np.array([x[0] @ a[0]]), d[:1] - a[:1]
+
+    with pytest.raises(InputError, match=r"for two states at once, expected \(2,\) and \(2, 5\)"):
+        cp.plan(Single())  # type: ignore[arg-type]
