@@ -102,7 +102,7 @@ def _write_discrete(place: Path, size: int) -> None:
     rows = rng.dirichlet(np.ones(STATES), size=(STATES, ACTIONS))
     mdp = cp.TabularMDP(rows, rng.normal(size=(STATES, ACTIONS)))
     visits = np.ones((STATES, ACTIONS), dtype=np.int64)
-    cp.save_model(mdp.with_data(visits=visits), place / "model.safetensors")
+    cp.tables.save_model(mdp.with_data(visits=visits), place / "model.safetensors")
     states = rng.integers(0, STATES, size=(size, STEPS))
     pl.DataFrame(
         {
@@ -154,7 +154,7 @@ def _write_continuous(place: Path, size: int) -> None:
         location | {"output_bias": [0.0]}, scale | {"output_bias": [-3.0]}, [[1.0]], 0, scaling
     )
     scm = cp.NeuralSCM(bare.location, bare.scale, bare.noise_cholesky, scaling=scaling, about=about)
-    cp.save_model(scm, place / "model.safetensors")
+    cp.tables.save_model(scm, place / "model.safetensors")
 
 
 def _markdown(document: dict[str, Any]) -> str:

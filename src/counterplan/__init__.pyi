@@ -20,6 +20,7 @@ from .counterfactual.replay import replay as replay
 from .counterfactual.sensitivity import sensitivity as sensitivity
 from .domains.exogenous_mdp import ExogenousMDP as ExogenousMDP
 from .planning import processes as processes
+from .planning.advisor import Advisor as Advisor
 from .planning.bounds import value_bounds as value_bounds
 from .planning.evaluate import evaluate as evaluate
 from .planning.exact_value import exact_value as exact_value
@@ -42,7 +43,6 @@ from .scm.tabular import TabularMDP as TabularMDP
 from .scm.transitions import Transitions as Transitions
 from .tables.fit import fit as fit
 from .tables.models import load_model as load_model
-from .tables.models import save_model as save_model
 
 __version__: str
 __all__: list[str]

@@ -141,7 +141,7 @@ def test_what_a_tabular_model_knows_of_its_data(tmp_path: Path) -> None:
     mdp = model_from_bytes("old.safetensors", OLD)
     assert isinstance(mdp, cp.TabularMDP)
     path = tmp_path / "new.safetensors"
-    cp.save_model(mdp.with_data([[3, 0], [1, 2]], {"schema": {"a": 1}}), path)
+    cp.tables.save_model(mdp.with_data([[3, 0], [1, 2]], {"schema": {"a": 1}}), path)
     found = cp.load_model(path)
     assert isinstance(found, cp.TabularMDP)
     assert found.visits is not None

@@ -481,7 +481,7 @@ def test_counts_are_kept_saved_and_left_out(tmp_path: Path) -> None:
     trials = model.counts[:, 3].sum()
     assert trials == 20 * 5
     assert model.mass.sum() == pytest.approx(trials + 3 * 3 * 2)
-    cp.save_model(model, tmp_path / "m.safetensors")
+    cp.tables.save_model(model, tmp_path / "m.safetensors")
     again = cp.load_model(tmp_path / "m.safetensors")
     assert isinstance(again, cp.TabularMDP)
     sets, same = cp.RowSets.credible(model), cp.RowSets.credible(again)

@@ -180,7 +180,7 @@ def pain(episodes: int = 24) -> None:
 def icu_sepsis() -> None:
     """The model that comes with the package, and patients under usual care."""
     shipped = cp.domains.icu_sepsis.load()
-    cp.save_model(shipped.mdp, "icu.safetensors")
+    cp.tables.save_model(shipped.mdp, "icu.safetensors")
     write_episodes("icu.csv", shipped.sample_episodes(4, 0, horizon=8))
 
 

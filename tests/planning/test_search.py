@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from numba import njit
 
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.validation import FloatArray
 from counterplan.planning.search import kernel as compiled
 from counterplan.planning.search import loop as tree
 from counterplan.planning.search import parts as part
@@ -64,7 +64,7 @@ def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:
     for simulations in (1, 5_000):
         arrays, grown = tree.allocate(kernel, 50, False, simulations), 0
         tree.plant(arrays, model.start)
-        engine, _ = compiled.engine(kernel, parts.select, parts.backup, part.rollout, settings)
+        engine, _ = part.engine(kernel, parts.select, parts.backup, compiled.ROLLOUT, settings)
         rng = np.random.default_rng(3)
         while tree.search(engine, arrays, 0, 2_000, rng) < 2_000:
             arrays = tree.grown(arrays)
@@ -73,16 +73,17 @@ def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:
     (small, often), (large, never) = results
     assert often > 0
     assert never == 0
-    assert np.array_equal(small.counts, large.counts)
-    used = small.counts[tree.IN_NODES]
-    assert np.array_equal(small.nodes[:used], large.nodes[:used])
+    assert np.array_equal(small.counts[tree.USED], large.counts[tree.USED])
+    used = small.counts[tree.USED, tree.IN_NODES]
+    assert np.array_equal(small.nodes[:used, :6], large.nodes[:used, :6])
 
 
 def test_resources_that_differ_by_rounding_are_one() -> None:
     arrays = tree.allocate(FAIR.compiled(), 1, False, 10)
     tree.plant(arrays, FAIR.start)
+    number = njit(lambda tree_, level: tree.resource_number(tree_, level))
     numbers = [
-        tree.resource_number(arrays, np.array([level]))
+        number(arrays, np.array([level]))
         for level in (0.1 + 0.2, 0.3, -0.0, 0.0, 0.3 + 1e-9, 1e300)
     ]
     assert numbers[0] == numbers[1]
@@ -126,19 +127,9 @@ def rows(visits: float, edges: int, **settings: float) -> tuple[FloatArray, ...]
     for name, value in settings.items():
         numbers[getattr(compiled, name)] = value
     node[compiled.VISITS] = visits
-    below = np.zeros((edges, 10))
+    below = np.zeros((edges, 4))
     below[:, compiled.VISITS] = 1.0
     return numbers, node, below
-
-
-class Links(NamedTuple):
-    """The arrays that `renew` touches. What it does with them is not compiled: the cache beside the
-    package would then hold a type of this file, which no other program can load."""
-
-    nodes: FloatArray
-    edges: FloatArray
-    links: FloatArray
-    link_node: IntArray
 
 
 @pytest.mark.parametrize(
@@ -155,20 +146,21 @@ class Links(NamedTuple):
 def test_the_mean_over_chance_stays_within_the_mean_bounds(
     values: tuple[float, float], bounds: tuple[tuple[float, float], ...], mean: float
 ) -> None:
-    parts = Links(
-        np.zeros((2, 6)),
-        np.zeros((1, 10)),
-        np.zeros((2, 5)),
-        np.arange(2),
-    )
-    parts.nodes[:, compiled.VALUE] = 100.0
-    parts.nodes[:, [tree.LOWEST, tree.HIGHEST]] = bounds
-    for link in range(2):  # what a link contributed before is forgotten
-        tree.renew.py_func(parts, 0, link, 1.0)
-    parts.nodes[:, compiled.VALUE] = values
-    for link in range(2):
-        tree.renew.py_func(parts, 0, link, 2.0)
-    assert tree.bounded_mean.py_func(parts.edges[0]) == pytest.approx(mean, abs=1e-12)
+    arrays = tree.allocate(FAIR.compiled(), 1, False, 10)
+    arrays.nodes[:2, compiled.VALUE] = 100.0
+    arrays.nodes[:2, [tree.LOWEST, tree.HIGHEST]] = bounds
+    arrays.links[:2] = 0.0
+    arrays.links.view(np.uint32)[:2, tree.NODE] = 0, 1
+
+    @njit
+    def renewed(arrays: Any, before: float, weight: float) -> Any:
+        for link in range(2):
+            tree.renew(arrays, 0, link, before, weight)
+        return tree.bounded_mean(arrays.sums[0])
+
+    renewed(arrays, 0.0, 1.0)  # what a link contributed before is forgotten
+    arrays.nodes[:2, compiled.VALUE] = values
+    assert renewed(arrays, 1.0, 2.0) == pytest.approx(mean, abs=1e-12)
 
 
 def test_ucb_by_hand() -> None:

@@ -363,7 +363,7 @@ def test_infinities_are_stored_as_such(tmp_path: Path) -> None:
     mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), rewards)
     recorded = Recorded(cp.Episode([0, 1], [0, 1], id="a"), np.arange(2.0))
     path = tmp_path / "model.safetensors"
-    cp.save_model(mdp, path)
+    cp.tables.save_model(mdp, path)
     result = task_of(tmp_path, mdp, Question((1,))).solve(part_of([recorded]))
     (row,) = table(result).iter_rows(named=True)
     assert (row["factual"], row["improvement"]) == (-np.inf, np.inf)

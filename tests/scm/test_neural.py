@@ -233,7 +233,7 @@ def test_round_trip(tmp_path: Path, kind: str) -> None:
     one.save(path)
     for two in (type(one).load(path), cp.load_model(path)):
         assert arrays_of(one) == arrays_of(two)
-        cp.save_model(two, again)
+        cp.tables.save_model(two, again)
         assert again.read_bytes() == path.read_bytes()
 
 
@@ -261,7 +261,7 @@ def test_foreign_files(tmp_path: Path, saved: Path) -> None:
     foreign.write_bytes(b"\x80\x04K\x01.")
     assert "is damaged or no safetensors file" in refusal(foreign)
     assert "no such file" in refusal(tmp_path / "absent.safetensors")
-    cp.save_model(cp.TabularMDP([[[1.0]]], [[0.0]]), foreign)
+    cp.tables.save_model(cp.TabularMDP([[[1.0]]], [[0.0]]), foreign)
     with pytest.raises(FileError, match="holds a counterplan tabular model, expected a counter"):
         NeuralSCM.load(foreign)
     with pytest.raises(FileError, match="holds a counterplan neural model, expected a coun"):

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import counterplan as cp
 from counterplan.cli import app
+from counterplan.core.dates import date_texts, seconds_of
 from counterplan.errors import FileError, InputError
 from counterplan.runs.answer import records
-from counterplan.tables.dates import date_texts, seconds_of
 from counterplan.tables.fit import fit_continuous
 from counterplan.tables.reader import from_frame, read_table
 from counterplan.tables.schema import Column, Schema

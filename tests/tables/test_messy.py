@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from counterplan.core.dates import order_of
 from counterplan.errors import FileError
-from counterplan.tables.dates import order_of
 from counterplan.tables.draft import draft
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Rows

@@ -492,7 +492,7 @@ def test_endless_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(reader, "LONGEST_EPISODE", 10)
     rows = "".join(f"e,{t},1,0\n" for t in range(11))
     (line,) = refusal(write(tmp_path / "t.csv", "episode_id,t,x,a\n" + rows), measured())
-    assert "row 2: episode 'e' has 11 rows, more than 10" in line
+    assert "row 12: episode 'e' has more than 10 rows; are they those of several episodes?" in line
 
 
 def test_polars(tmp_path: Path, schema: Schema) -> None:

@@ -492,7 +492,7 @@ def test_discrete_states_know_what_follows(tmp_path: Path) -> None:
     after = np.array([[bare.row(s, a) @ value for a in range(2)] for s in range(2)])
     assert bare.final_rewards is not None
     assert model.final_rewards == pytest.approx(bare.final_rewards[:, None] + after)
-    cp.save_model(model, tmp_path / "m.safetensors")
+    cp.tables.save_model(model, tmp_path / "m.safetensors")
     again = cp.load_model(tmp_path / "m.safetensors")
     assert np.array_equal(again.final_rewards, model.final_rewards)  # type: ignore[arg-type]
     # A repair in the last row costs now and pays later.

@@ -1,8 +1,9 @@
 """`fit`: learns the model that a table asks for.
 
 A schema says what the states are; without one, a cohort table of intensive care gives a learned
-model of continuous states and any other table of discrete episodes a tabular one. Options that are
-for the other kind of model are refused.
+model of continuous states and any other table of discrete episodes a tabular one. With --process
+the table is a record of prices, and its law is what is learned. Options that are for another kind
+of model are refused.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ NETWORKS = ("hidden", "epochs", "lipschitz", "unconstrained")
 LEARNED = ("learner", "members", *NETWORKS)
 TABULAR = ("prior", "neighbour_prior", "bar_unobserved", "mean_rewards")
 LABELS = ("state_labels", "action_labels")
+# Of prices alone.
+PRICES = ("time", "columns", "every", "families", "horizon", "figure")
 # Of what there is to say about a table, as many lines.
 MOST_FINDINGS = 6
 
@@ -107,6 +110,26 @@ class FitOptions(cli.TableOptions):
         True,
         "--support/--no-support",
     )
+    process: bool = cli.option(
+        "The table is a record of prices or demand at equal steps: learn its law, for plans.", False
+    )
+    time: str | None = cli.option("Prices: the column of times, if not the first of dates.")
+    columns: str | None = cli.option(
+        "Prices: the columns to learn, separated by commas (all with numbers).", metavar="NAMES"
+    )
+    every: Literal["hour", "day", "week", "month"] | None = cli.option(
+        "Prices: take the last row of each, so that it is the step of the law."
+    )
+    families: str | None = cli.option(
+        "Prices: laws to choose from, of gbm, walk, log-ou, ou, log-seasonal, seasonal, regimes "
+        "and bootstrap, separated by commas (all that apply).",
+        metavar="NAMES",
+    )
+    horizon: int | None = cli.option(
+        "Prices: steps of plans to come, to warn where the record does not vouch for them.",
+        parse=cli.whole_number(1),
+    )
+    figure: Path | None = cli.option("Prices: draw held-out predictions, to a .png or .svg file.")
 
 
 @cli.command()
@@ -126,6 +149,10 @@ def fit(options: FitOptions) -> None:
     Known without a schema are also sepsis cohort tables (one row for each four hours of a stay:
     icustayid, bloc, ...) and stays whose doses are levels already (episode_id, t, a_vaso, a_iv,
     ...), which give such models too.
+
+    With --process the table has a column of times at equal steps and one or several of numbers:
+    prices, demand, inflows. Laws are chosen by what they predict of the last part of the record;
+    plans take the file, as does cp.processes.load.
     """
     from counterplan.core.files import check_target, suffix_of
     from counterplan.domains.sepsis_table import layout_of
@@ -133,6 +160,13 @@ def fit(options: FitOptions) -> None:
     suffix_of(options.output, (".safetensors",), "model files")
     check_target(options.output)
     cli.keep_inputs(options.output, (options.table, options.schema))
+    if options.process:
+        cli.refuse(
+            cli.given(options, "schema", *LEARNED, *TABULAR, *LABELS), "is not for --process"
+        )
+        _process(options)
+        return
+    cli.refuse(cli.given(options, *PRICES), "is for prices: give --process, too")
     schema = None if options.schema is None else _schema(options, options.schema)
     if schema is not None:
         is_discrete = schema.is_discrete
@@ -281,6 +315,67 @@ def _advised(layout: SchemaLayout) -> dict[str, Any]:
     advised = layout.offer.actions
     counts = {"combinations": advised.size, "advised_combinations": int(advised.sum())}
     return {**counts, "min_count": layout.schema.min_count}
+
+
+# --- Prices -------------------------------------------------------------------------------------
+
+
+def _process(options: FitOptions) -> None:
+    """The law of a record of prices, told with its scores, parameters and warnings."""
+    from counterplan.core.files import check_target, suffix_of
+    from counterplan.planning.processes.fit import fit as fit_process
+
+    if options.figure is not None:
+        suffix_of(options.figure, (".png", ".svg"), "figures")
+        check_target(options.figure)
+        cli.keep_inputs(options.figure, (options.table, options.output))
+    found = fit_process(
+        options.table,
+        time=options.time,
+        columns=_names(options.columns, "--columns"),
+        every=options.every,
+        families=_names(options.families, "--families"),
+        horizon=options.horizon,
+        seed=options.seed,
+    )
+    found.save(options.output)
+    if options.figure is not None:
+        from counterplan.viz import process_figure, save_figure
+
+        save_figure(process_figure(found), options.figure)
+    for line in found.about["remarks"]:
+        cli.note(line)
+    for line in found.warnings:
+        cli.note(f"warning: {line}")
+    if options.as_json:
+        start = dict(zip((*found.names, "second regime"), found.start.tolist(), strict=False))
+        named = {name: one._asdict() for name, one in found.parameters.items()}
+        about = found.about | {"parameters": named}
+        cli.print_json({"process": str(options.output), "law": found.name, "start": start, **about})
+        return
+    held = ", ".join(f"{share:.0%} {steps} ahead" for steps, share in found.coverage.items())
+    typer.echo(
+        f"{options.output}: {found.name}, from {counted(found.about['rows'], 'row')} of "
+        f"{', '.join(found.names)}; 90 % bands held in {held} of "
+        f"{counted(found.about['held_out'], 'held-out step')}"
+    )
+    cli.print_table(
+        "log density of a held-out step, lead over the chosen law, and how often 90 % bands held",
+        {"law": "left", "score": "right", "lead": "right", "error": "right", "held": "right"},
+        [
+            [one["law"], *(f"{one[key]:.4f}" for key in ("score", "lead", "lead_se")),
+             f"{one['covered']:.0%}"]
+            for one in found.scores
+        ],
+    )  # fmt: skip
+    cli.print_table(
+        f"parameters, per step{', in logs' if found.logs else ''}",
+        {"parameter": "left", "estimate": "right", "error": "right", "90 % interval": "right"},
+        [
+            [name, f"{one.value:.5g}", f"{one.se:.2g}", f"{one.low:.5g} to {one.high:.5g}"]
+            for name, one in found.parameters.items()
+        ],
+    )
 
 
 # --- Tabular models ---------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from counterplan.domains.problems import (
     maker_of,
     options_of,
     problem_names,
+    stated,
 )
 from counterplan.errors import CounterplanError, InputError, counted
 
@@ -49,7 +50,8 @@ class PlanOptions(cli.SharedOptions):
     """Options of `counterplan plan`; a problem adds its own."""
 
     domain: str = cli.argument(
-        f"{', '.join(SHIPPED)}, the name of an installed one, a problem.py, or module:Class. "
+        f"{', '.join(SHIPPED)}, the name of an installed one, a problem.toml that states one of "
+        "storages, a problem.py, or module:Class. "
         "`counterplan plan DOMAIN --help` lists its options.",
         "DOMAIN",
     )
@@ -113,7 +115,7 @@ class PlanCommand(cli.PlainHelp):
             return text
         formatter = ctx.make_formatter()
         with formatter.section(f"Options of {name}"):
-            formatter.write_dl(_help_rows(load_problem(name)))
+            formatter.write_dl(_help_rows(name))
         return f"{text}\n\n{formatter.getvalue().rstrip()}"
 
 
@@ -144,22 +146,27 @@ def _flags(problem: type) -> dict[str, ProblemOption]:
     return {one.flag: one for one in options_of(problem).values()}
 
 
-def _help_rows(problem: type) -> list[tuple[str, str]]:
+def _help_rows(name: str) -> list[tuple[str, str]]:
+    problem, given = load_problem(name), stated(name)
     rows = [
         (f"{one.flag} {one.metavar}".rstrip(), one.help and f"{one.help[0].upper()}{one.help[1:]}.")
         for one in options_of(problem).values()
     ]
-    for flag, columns in _usual_state_flags(problem).items():
+    for flag, columns in _usual_state_flags(problem, given if given.options else None).items():
         several = ", with commas between" if len(columns) > 1 else ""
         which = ", ".join(columns[0].names) or columns[0].meaning
         rows.append((f"{flag} VALUE", f"Now: {which}{several}."))
     return rows
 
 
-def _usual_state_flags(problem: type) -> dict[str, tuple[Column, ...]]:
-    """Those of a problem's usual configuration, if it has one."""
+def _usual_state_flags(
+    problem: type, choice: ProblemChoice | None = None
+) -> dict[str, tuple[Column, ...]]:
+    """Those of a problem's usual configuration, if it has one; or of the one that is chosen."""
     from counterplan.planning.description import columns_of
 
+    if choice is not None:
+        return _state_flags(columns_of(choice.make()))
     try:
         return _state_flags(columns_of(maker_of(problem)()))
     except (CounterplanError, TypeError):
@@ -181,19 +188,25 @@ def _state_flags(columns: Columns) -> dict[str, tuple[Column, ...]]:
 
 def _chosen(options: PlanOptions) -> ProblemChoice:
     """The problem with its own options; those of no problem, or of another, are refused."""
-    problem, domain = load_problem(options.domain), options.domain
-    flags, typed = _flags(problem), {}
+    given, domain = stated(options.domain), options.domain
+    problem = load_problem(given.domain)
+    flags, typed, rest = _flags(problem), dict[str, Any](), list[str]()
     for flag, text in options.problem_options.items():
         if flag in flags:
             typed[flags[flag].name] = _typed(flags[flag], text)
-        elif flag not in _usual_state_flags(problem):
+        else:
+            rest.append(flag)
+    choice = ProblemChoice(given.domain, {**given.options, **typed})
+    states = _usual_state_flags(problem, choice if given.options else None) if rest else {}
+    for flag in rest:
+        if flag not in states:
             others = {name: load_problem(name) for name in problem_names()}
             known = {name: _flags(one) | _usual_state_flags(one) for name, one in others.items()}
             owners = " and ".join(name for name, taken in known.items() if flag in taken)
             if not owners:
                 raise InputError(f"no such option: {flag} (see counterplan plan {domain} --help)")
             raise InputError(f"{flag} is for {owners}, not for {domain}: leave it out")
-    return ProblemChoice(domain, typed)
+    return choice
 
 
 def _typed(own: ProblemOption, text: str | bool) -> Any:
@@ -290,7 +303,7 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
     state = _state(options, columns_of(problem))
     planner = PLANNERS[options.planner or "uct"](options.simulations or SIMULATIONS)
     clip = None if options.clip else False  # None: where the problem has bounds
-    found = search(problem, state, planner, clip, options.seed)
+    found = search(problem, state, planner, clip=clip, seed=options.seed)
     bounds = value_bounds(problem, SAMPLES, options.seed, state=state)
     record = {
         "domain": options.domain,
@@ -303,7 +316,8 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
     if options.as_json:
         cli.print_json(record)
         return
-    files = [name for name, value in choice.options.items() if isinstance(value, Path)]
+    files = [name for name, one in choice.options.items() if isinstance(one, Path)]
+    files = [name for name in files if name != "file"]
     recorded = [f"with recorded {name.partition('_')[0]}" for name in files]
     _print_decision(record, f"{options.domain} {label(problem) or ' '.join(recorded)}".strip())
 

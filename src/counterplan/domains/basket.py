@@ -40,9 +40,10 @@ from counterplan.domains.options import (
     price_nodes,
 )
 from counterplan.errors import InputError
-from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.compiled import Layout, inlined, jit, play_with
 from counterplan.planning.description import Axes, Column, Columns, check_config
 from counterplan.planning.model import State
+from counterplan.planning.processes.laws import draw
 from counterplan.planning.processes.prices import GBM
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ class OptionBasket(OptionProblem):
         # One row more than there are ranked actions: the kernel keeps its scores there.
         most = min(self.most, X) + 2
         sizes = {"action_size": X, "most_actions": most, "most_successors": quantiles}
-        return Kernel.of(self, **functions, successors=successors, parameters=parameters, **sizes)
+        return Kernel.of(
+            self, play, **functions, successors=successors, parameters=parameters, **sizes
+        )
 
     def _process_numbers(self) -> FloatArray:
         """The process, mixed by a triangular root of its correlation alone."""
@@ -322,6 +325,13 @@ def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyp
         if gain > most:
             best, most = i, gain
     return best
+
+
+@jit
+def play(parameters, t, x, d, generator, room):  # type: ignore[no-untyped-def]
+    """A rollout, all in one."""
+    state = parameters, t, x, d
+    return play_with(draw, actions, step, policy, state, generator, room)
 
 
 @inlined

@@ -72,7 +72,7 @@ import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
-from counterplan.planning.compiled import Layout, jit
+from counterplan.planning.compiled import Layout, jit, play_with
 from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
 from counterplan.planning.level_graph import LevelGraph, hindsight, mean_regrets, path_values
 from counterplan.planning.model import (
@@ -84,7 +84,7 @@ from counterplan.planning.model import (
     require_prices,
 )
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
-from counterplan.planning.processes.laws import Shipped
+from counterplan.planning.processes.laws import Shipped, draw
 from counterplan.planning.processes.prices import GBM, BinomialLattice, BootstrapPrices
 from counterplan.planning.resource import Resource, ResourceProgram
 
@@ -309,7 +309,7 @@ class Bunkering(HasFutures):
         most = self.process.most_successors(quantiles)
         sizes = {"most_actions": self.levels.targets.shape[1] + 1, "most_successors": most}
         parameters = np.concatenate([self._numbers, block])
-        return Kernel.of(self, **functions, parameters=parameters, action_size=1, **sizes)
+        return Kernel.of(self, play, **functions, parameters=parameters, action_size=1, **sizes)
 
     @cached_property
     def _numbers(self) -> FloatArray:
@@ -767,6 +767,13 @@ def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyp
         if cost < least:
             best, least = i, cost
     return best
+
+
+@jit
+def play(parameters, t, x, d, generator, room):  # type: ignore[no-untyped-def]
+    """A rollout, all in one."""
+    state = parameters, t, x, d
+    return play_with(draw, actions, step, policy, state, generator, room)
 
 
 @jit

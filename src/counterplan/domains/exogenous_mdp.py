@@ -62,7 +62,7 @@ from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.hindsight import by_program
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import FiniteProcess, Process
-from counterplan.planning.processes.laws import Shipped, process_mean
+from counterplan.planning.processes.laws import Shipped, process_ahead
 from counterplan.planning.processes.modes import MarkovModes
 from counterplan.planning.resource import TOLERANCE, Resource, ResourceProgram
 
@@ -152,9 +152,14 @@ class ExogenousMDP(HasFutures):
     def phi(self) -> FloatArray:
         """(A, X) the reward matrix, where the reward is one."""
         try:
-            return np.atleast_2d(np.asarray(self.reward, dtype=np.float64))
+            given = np.atleast_2d(np.asarray(self.reward, dtype=np.float64))
         except (TypeError, ValueError):
             raise InputError("reward must be a matrix (A, X) or a function of (t, x)") from None
+        # What follows the prices of a fitted process, its belief, earns nothing.
+        beliefs = len(self.process.start) - given.shape[-1]
+        if beliefs > 0 and given.shape[-1] == getattr(self.process, "series", 0):
+            return np.pad(given, ((0, 0), (0, beliefs)))
+        return given
 
     @property
     def horizon(self) -> int:
@@ -614,7 +619,7 @@ def bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-unty
         for i in range(p.A):
             rates[i, s - t] = rate(p, i, here)
         if s + 1 < p.T:
-            process_mean(p.process, s, here, following)
+            process_ahead(p.process, t, x, s, here, following)
             here[:] = following
     out[0], out[1] = -np.inf, np.inf
     if p.solver == BY_NESTED:

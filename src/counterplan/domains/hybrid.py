@@ -60,7 +60,7 @@ from counterplan.core.validation import (
 )
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.allocation import allocate_transport
-from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.compiled import Layout, inlined, jit, play_with
 from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.level_graph import (
@@ -79,6 +79,7 @@ from counterplan.planning.model import (
 )
 from counterplan.planning.policies import KnownRule
 from counterplan.planning.processes.base import number, stochastic_matrix
+from counterplan.planning.processes.laws import draw
 from counterplan.planning.processes.modes import (
     HiddenModes,
     MarkovModes,
@@ -525,7 +526,7 @@ class HybridVehicle(HasFutures):
         parameters = ROAD.pack(**self.road._asdict(), O=self._seen, process=block)
         functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}
         sizes = {"most_actions": self.road.quota + 1, "most_successors": self.law.most_successors()}
-        return Kernel.of(self, **functions, parameters=parameters, action_size=2, **sizes)
+        return Kernel.of(self, play, **functions, parameters=parameters, action_size=2, **sizes)
 
     @cached_property
     def _kernel(self) -> Kernel:
@@ -746,6 +747,13 @@ def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyp
     """Greedy: the more efficient fuel as far as it goes."""
     gas, electric, _ = _rates(road_of(parameters), x)
     return 0 if gas >= electric else m - 1
+
+
+@jit
+def play(parameters, t, x, d, generator, room):  # type: ignore[no-untyped-def]
+    """A rollout, all in one."""
+    state = parameters, t, x, d
+    return play_with(draw, actions, step, policy, state, generator, room)
 
 
 @inlined

@@ -57,7 +57,7 @@ from counterplan.domains.option_contract import OPTIONS as CONFIGS
 from counterplan.domains.option_contract import Bermudan, LatticeExercise, OptionContract
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.bounds import Penalised
-from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.compiled import Layout, inlined, jit, play_with
 from counterplan.planning.description import Axes, Column, Columns, check_config
 from counterplan.planning.model import (
     Allocation,
@@ -68,6 +68,7 @@ from counterplan.planning.model import (
     require_prices,
 )
 from counterplan.planning.policies import KnownRule, Rule
+from counterplan.planning.processes.laws import draw
 from counterplan.planning.processes.prices import GBM, BinomialLattice
 
 if TYPE_CHECKING:
@@ -394,7 +395,7 @@ class AmericanOption(OptionProblem):
         )
         functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}
         sizes = {"most_actions": 2, "most_successors": process.most_successors(quantiles)}
-        return Kernel.of(self, **functions, parameters=parameters, action_size=1, **sizes)
+        return Kernel.of(self, play, **functions, parameters=parameters, action_size=1, **sizes)
 
     def bound_tables(self, samples: int, seed: Seed) -> FloatArray:
         """The bounds at nodes of the price, for every date, as `BOUND_TABLES` has them."""
@@ -531,6 +532,13 @@ def policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-untyp
     """Exercise where waiting for any fixed date is worth less: the best fixed date, re-solved."""
     p = option_of(parameters)
     return 1 if p.sign * (x[0] - p.edges[t]) >= 0.0 and m > 1 else 0
+
+
+@jit
+def play(parameters, t, x, d, generator, room):  # type: ignore[no-untyped-def]
+    """A rollout, all in one."""
+    state = parameters, t, x, d
+    return play_with(draw, actions, step, policy, state, generator, room)
 
 
 @jit

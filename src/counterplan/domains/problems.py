@@ -6,6 +6,7 @@ A problem is chosen by
                      group "counterplan.problems", such as  reservoir = "my_package:Reservoir"
     module:Class     any class that can be imported
     path/to/file.py  the one class of that file that is a planning problem; file.py:Class of several
+    problem.toml     a statement: storages (`storage_file`), or options of another shipped problem
 
 and made with options of the command line, which are the parameters of its class method `configured`
 or else of the class itself. A run remembers the choice as texts and numbers. What a run names is
@@ -23,6 +24,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import UnionType
@@ -39,7 +41,9 @@ SHIPPED = {
     "hybrid": "counterplan.domains.hybrid:HybridVehicle",
     "options": "counterplan.domains.options:AmericanOption",
     "basket": "counterplan.domains.basket:OptionBasket",
+    "storage": "counterplan.domains.storage:Storage",
 }
+STORAGE, STATEMENT = "storage", ".toml"
 # Names of code that a user trusts, one in a line; processes started from this one inherit it.
 TRUSTED = "COUNTERPLAN_PROBLEMS"
 _loaded: dict[str, type] = {}
@@ -57,8 +61,40 @@ class ProblemChoice:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self) -> ExogenousModel:
-        """The problem."""
-        return maker_of(problem_class(self.domain))(**self.options)  # type: ignore[no-any-return]
+        """The problem, made once."""
+        if "made" not in self.__dict__:
+            self.__dict__["made"] = maker_of(problem_class(self.domain))(**self.options)
+        return self.__dict__["made"]  # type: ignore[no-any-return]
+
+
+def stated(name: str) -> ProblemChoice:
+    """What a name or a .toml file says by itself; a file is data: it names shipped problems."""
+    if not name.endswith(STATEMENT):
+        return ProblemChoice(name)
+    from counterplan.domains.storage_file import read_toml
+
+    entries = read_toml(Path(name))
+    domain = entries.pop("domain", STORAGE)
+    if domain == STORAGE:
+        return ProblemChoice(STORAGE, {"file": Path(name)})
+    if domain not in SHIPPED:
+        raise FileError(f"{name}: domain {domain!r} is not one of {', '.join(SHIPPED)}")
+    known, found = options_of(problem_class(domain)), dict[str, Any]()
+    for key, value in entries.items():
+        if key not in known:
+            near = get_close_matches(key, known, 1) or list(known)
+            raise FileError(f"{name}: {domain} has no entry {key!r}; it has {', '.join(near)}")
+        several = isinstance(value, list)
+        text = ",".join(map(str, value)) if several else str(value)
+        kind = known[key].kind
+        is_right = isinstance(value, bool) if kind is bool else not isinstance(value, bool | dict)
+        try:
+            found[key] = value if kind is bool else kind(text)
+        except (TypeError, ValueError):
+            is_right = False
+        if not is_right or kind is Path:
+            raise FileError(f"{name}: {key} is {value!r}, which does not fit; {known[key].help}")
+    return ProblemChoice(domain, found)
 
 
 def problem_names() -> dict[str, str]:
@@ -68,11 +104,13 @@ def problem_names() -> dict[str, str]:
 
 def is_problem(name: str) -> bool:
     """Whether a text may name a problem."""
-    return name in problem_names() or ":" in name or name.endswith(".py")
+    return name in problem_names() or ":" in name or name.endswith((".py", STATEMENT))
 
 
 def load_problem(name: str) -> type:
     """The class that a user names, registered or not; runs of it can be opened from now on."""
+    if name.endswith(STATEMENT):
+        return problem_class(stated(name).domain)
     trusted = os.environ.get(TRUSTED, "").splitlines()
     if name not in problem_names() and is_problem(name) and name not in trusted:
         os.environ[TRUSTED] = "\n".join([*trusted, name])

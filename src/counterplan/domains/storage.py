@@ -34,10 +34,11 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -48,6 +49,7 @@ from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import Allocation, HasFutures, Sense, State
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
 from counterplan.planning.processes.laws import Shipped
+from counterplan.planning.processes.modes import MarkovModes
 from counterplan.planning.stages import Stage, allocate_stages, closest_flows
 
 if TYPE_CHECKING:
@@ -239,15 +241,17 @@ def _linear(entry: Any, names: Sequence[str], what: str) -> tuple[float, FloatAr
 class Storage(HasFutures):
     """A problem of storages, flows and demands; what is known at a step is one process.
 
-    process   x_{t+1} from x_t: one of `cp.processes`, or your own
-    horizon   T steps
-    storages  one Store or several
-    flows     at least one
-    demands   what flows must deliver, if anything
-    sense     'max': what is earned, 'min': what is paid
-    names     of the numbers of x, with a unit where there is one: "price (EUR/MWh)"
+    process    x_{t+1} from x_t: one of `cp.processes`, or your own
+    horizon    T steps
+    storages   one Store or several
+    flows      at least one
+    demands    what flows must deliver, if anything
+    sense      'max': what is earned, 'min': what is paid
+    names      of the numbers of x, with a unit where there is one: "price (EUR/MWh)"
+    values     where x is the indicator of a mode: what each mode means, {"price": (20, 45, 90)};
+               rates and tables then speak of these names
     step_name  what a step is: "hour"
-    title     one line on what is decided
+    title      one line on what is decided
     """
 
     process: Process
@@ -257,9 +261,12 @@ class Storage(HasFutures):
     demands: Demand | Sequence[Demand] = ()
     sense: Sense = "max"
     names: Sequence[str] = ()
+    values: Mapping[str, Sequence[float]] | None = None
     step_name: str = "step"
     title: str = "How to fill and empty storages"
 
+    # What is offered depends on x, too: on which flows are cheapest.
+    steps_apart: ClassVar[bool] = False
     _table: _Table = field(init=False, repr=False)
     about: str = field(init=False, repr=False)
 
@@ -270,6 +277,11 @@ class Storage(HasFutures):
             raise InputError(
                 f"{type(self.process).__name__} is no process: it needs start, draw, mean_path and "
                 "sample_paths; see counterplan.processes"
+            )
+        if isinstance(self.process, MarkovModes) and not self.process.indicators:
+            raise InputError(
+                "a mode's number has no mean: use MarkovModes(..., indicators=True), and `values` "
+                "to say what each mode means"
             )
         horizon = whole_number(self.horizon, "horizon", minimum=1)
         object.__setattr__(self, "horizon", horizon)
@@ -455,6 +467,30 @@ class Storage(HasFutures):
         parameters = np.concatenate([self._numbers, block])
         return Kernel.of(self, **functions, **sizes, parameters=parameters, most_successors=most)
 
+    @classmethod
+    def configured(
+        cls,
+        file: Path | None = None,
+        prices: Path | None = None,
+        horizon: int | None = None,
+        change: str | None = None,
+    ) -> Storage:
+        """The problem that a file states.
+
+        file     a .toml that states storages, flows and demands
+        prices   a table of series (.csv, .parquet), or a fitted process (.safetensors), that x
+                 follows instead of the file's own process
+        horizon  how many steps instead of the file's
+        change   entries that replace the file's: battery.capacity=12, charge.most=3
+        """
+        from counterplan.domains.storage_file import read_storage
+
+        if file is None:
+            raise InputError(
+                "storage needs a file that states the problem: counterplan plan X.toml"
+            )
+        return read_storage(file, prices, horizon, change)
+
     # --- What it says of itself -----------------------------------------------------------------
 
     def columns(self) -> Columns:
@@ -525,6 +561,7 @@ class _Table:
     flows: tuple[Flow, ...]
     demands: tuple[Demand, ...]
     names: tuple[str, ...]
+    basis: FloatArray
     units: dict[str, str]
     labels: dict[str, str]
     resources: tuple[str, ...]
@@ -542,7 +579,8 @@ class _Table:
         """Of a problem whose parts are right by themselves: check that they fit."""
         if not stores or not flows:
             raise InputError("a problem needs at least one storage and one flow")
-        names, units = _names(model)
+        units, basis = _names(model)
+        names = tuple(units)
         several: list[Any] = [*stores, *flows, *demands]
         for one in several:
             if not isinstance(one.name, str) or not NAME.fullmatch(one.name):
@@ -566,7 +604,7 @@ class _Table:
         ramped = [f"{one.name} before" for one in flows if one.ramp is not None]
         units |= {f"{one.name} before": units[one.name] for one in flows}
         resources = (*(one.name for one in stores), *ramped)
-        table = cls(stores, flows, demands, tuple(names), units, labels, resources, {})
+        table = cls(stores, flows, demands, names, basis, units, labels, resources, {})
         _fill(table, model.horizon, 1.0 if model.sense == "max" else -1.0)
         return table
 
@@ -592,7 +630,7 @@ class _Table:
             np.empty((self.corners + 1, len(self.labels))),
             np.empty((self.corners + 1, 2)),
         )
-        x, d = np.zeros(len(self.names)), np.zeros(1)
+        x, d = np.zeros(self.basis.shape[1]), np.zeros(1)
         for t in range(len(found) - 1, 0, -1):
             m = dispatch.frontier(flat, t, x, d, corners, curve)
             drift, keep = self.inflow[t, 0], self.keep[0]
@@ -624,7 +662,7 @@ class _Table:
         return self.known[t, viable]
 
     def _stage(self, t: int, viable: bool) -> Stage:
-        A, D, X = len(self.labels), len(self.keep), len(self.names)
+        A, D, X = len(self.labels), len(self.keep), self.basis.shape[1]
         rows: list[tuple[FloatArray, FloatArray, FloatArray, float, float]] = []
         least, most = np.zeros(A), self.size.copy()
         for k in range(len(self.lost)):
@@ -696,13 +734,21 @@ class _Table:
         return "it breaks a limit or a ramp of a flow"
 
 
-def _names(model: Storage) -> tuple[list[str], dict[str, str]]:
-    """The names of x, and their units."""
+def _names(model: Storage) -> tuple[dict[str, str], FloatArray]:
+    """The names that rates use, with units, and what each is of x: a matrix (N, X)."""
     X = len(model.process.start)
-    given = list(model.names or getattr(model.process, "names", ()) or ())
-    if not given:
+    given, basis = list(model.names or getattr(model.process, "names", ()) or ()), np.eye(X)
+    if model.values:
+        given = [*model.values]
+        rows = [vector(one, f"values of {name!r}") for name, one in model.values.items()]
+        if any(len(row) != X for row in rows):
+            raise InputError(f"values: give {X} numbers for each name, one for each mode of x")
+        basis = np.array(rows)
+    elif not given:
         given = ["price"] if X == 1 else [f"x_{i + 1}" for i in range(X)]
-    if len(given) != X or not all(isinstance(one, str) for one in given):
+    if len(given) == X - 1 and not model.names:
+        given.append("belief")  # of a hidden regime
+    if len(given) != len(basis) or not all(isinstance(one, str) for one in given):
         raise InputError(f"names must be {X} texts, one for each number of x; got {given!r}")
     units: dict[str, str] = {}
     for one in given:
@@ -713,7 +759,7 @@ def _names(model: Storage) -> tuple[list[str], dict[str, str]]:
                 "unit in brackets after it if there is one"
             )
         units[name] = unit.removesuffix(")")
-    return list(units), units
+    return units, basis
 
 
 def _check_flow(flow: Flow, stores: dict[str, int], demands: dict[str, int]) -> None:
@@ -730,12 +776,18 @@ def _check_flow(flow: Flow, stores: dict[str, int], demands: dict[str, int]) -> 
 
 def _fill(table: _Table, T: int, sign: float) -> None:
     """Everything that `dispatch.STORAGE` holds but for what follows from it."""
-    stores, demands, names = table.stores, table.demands, table.names
-    sizes = {"T": T, "D": len(table.resources), "A": len(table.labels), "X": len(names)}
+    stores, demands = table.stores, table.demands
+    sizes = {"T": T, "D": len(table.resources), "A": len(table.labels)}
+    sizes["X"] = table.basis.shape[1]
     sizes |= {"S": len(stores), "F": len(table.flows), "K": len(demands), "2": 2}
     sizes["F+1"] = sizes["F"] + 1
     derived = ("viable", "targets", "process")
     n = table.numbers
+
+    def said(rate: Any, what: str) -> tuple[FloatArray, FloatArray]:
+        fixed, slopes = read_rate(rate, table.names, T, what)
+        return fixed, slopes @ table.basis
+
     for name, shape in dispatch.STORAGE.shapes.items():
         if name not in derived:
             n[name] = np.zeros([sizes[one] for one in shape])
@@ -748,7 +800,7 @@ def _fill(table: _Table, T: int, sign: float) -> None:
         n["bottom"][-1, i] = max(store.least, store.end_least)
         n["hold"][-1, i] = sign * store.end_value
         what = f"storage {store.name!r}: inflow"
-        n["inflow"][:, i], n["inflow_x"][:, i] = read_rate(store.inflow, names, T, what)
+        n["inflow"][:, i], n["inflow_x"][:, i] = said(store.inflow, what)
         if n["inflow_x"][:, i].any() and not store.spill:
             raise InputError(
                 f"{what} {store.inflow!r} comes as it likes and may not fit: set spill=True"
@@ -757,7 +809,7 @@ def _fill(table: _Table, T: int, sign: float) -> None:
     served = {one.name: k for k, one in enumerate(demands)}
     ramped = iter(range(len(stores), len(table.resources)))
     for f, flow in enumerate(table.flows):
-        _fill_flow(n, f, flow, (homes, served), names, sign)
+        _fill_flow(n, f, flow, (homes, served), said, sign)
         if flow.ramp is not None:
             n["before"][f] = place = next(ramped)
             n["ramp"][f] = flow.ramp
@@ -765,7 +817,7 @@ def _fill(table: _Table, T: int, sign: float) -> None:
     at = int(n["first"][-1])
     for k, demand in enumerate(demands):
         what = f"demand {demand.name!r}"
-        n["amount"][:, k], n["amount_x"][:, k] = read_rate(demand.amount, names, T, what)
+        n["amount"][:, k], n["amount_x"][:, k] = said(demand.amount, what)
         if not n["amount_x"][:, k].any() and (n["amount"][:, k] < 0.0).any():
             raise InputError(f"{what}: an amount is {n['amount'][:, k].min():g}: give 0 or more")
         if demand.lost_at is None:
@@ -776,7 +828,7 @@ def _fill(table: _Table, T: int, sign: float) -> None:
                 )
             continue
         n["lost"][k], n["demand"][at], n["share"][at] = at, k, 1.0
-        fixed, slopes = read_rate(demand.lost_at, names, T, f"{what}: lost_at")
+        fixed, slopes = said(demand.lost_at, f"{what}: lost_at")
         n["price"][:, at], n["price_x"][:, at] = -sign * fixed, -sign * slopes
         at += 1
     for i, store in enumerate(stores):
@@ -790,7 +842,7 @@ def _fill_flow(
     f: int,
     flow: Flow,
     ends: tuple[dict[str, int], dict[str, int]],
-    names: Sequence[str],
+    said: Callable[[Any, str], tuple[FloatArray, FloatArray]],
     sign: float,
 ) -> None:
     """The numbers of one flow, and of its segments."""
@@ -798,8 +850,8 @@ def _fill_flow(
     fixed, slopes = (
         flow.efficiency * earned - paid
         for earned, paid in zip(
-            read_rate(flow.earns, names, T, f"{what}: earns"),
-            read_rate(flow.pays, names, T, f"{what}: pays"),
+            said(flow.earns, f"{what}: earns"),
+            said(flow.pays, f"{what}: pays"),
             strict=True,
         )
     )
@@ -812,7 +864,7 @@ def _fill_flow(
     if flow.most is None:
         n["high"][:, f] = total
     else:
-        most, n["high_x"][:, f] = read_rate(flow.most, names, T, f"{what}: most")
+        most, n["high_x"][:, f] = said(flow.most, f"{what}: most")
         n["high"][:, f] = most if n["high_x"][:, f].any() else np.minimum(most, total)
     wrong = (n["low"][:, f] < 0.0) | (n["low"][:, f] > n["high"][:, f] + 0.0)
     wrong &= ~n["high_x"][:, f].any(axis=1)
@@ -946,4 +998,18 @@ class _StorageColumns(Columns):
 
     def written(self, path: FloatArray, actions: FloatArray) -> FloatArray:
         """(T, X + F) the path, and what flows in all."""
-        return np.hstack([path, self.problem._table.amounts(actions)])
+        table: _Table = self.problem._table
+        return np.hstack([path @ table.basis.T, table.amounts(actions)])
+
+    def path(self, observed: FloatArray) -> FloatArray:
+        """(T, X) of modes those that mean what was observed."""
+        basis: FloatArray = self.problem._table.basis
+        if not self.problem.values:
+            return observed
+        away = np.abs(observed[:, :, None] - basis)
+        mode = away.sum(axis=1).argmin(axis=1)
+        wrong = np.flatnonzero(away[np.arange(len(observed)), :, mode].max(axis=1) > 1e-6)
+        if wrong.size:
+            row = dict(zip(self.problem._table.names, observed[wrong[0]].tolist(), strict=True))
+            raise InputError(f"no mode means {row}: give the values of one of them")
+        return np.asarray(np.eye(basis.shape[1])[mode])

@@ -13,11 +13,12 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.lists import Items
+from counterplan.planning.advisor import Advisor
 from counterplan.planning.bounds import value_bounds
 from counterplan.planning.description import action_in_words, axes_of, plan_record, state_in_words
 from counterplan.planning.model import State
 from counterplan.planning.policies import Played
-from counterplan.planning.search.planners import PLANNERS, plan
+from counterplan.planning.search.planners import PLANNERS
 from counterplan.runs.run import DECISIONS, RESULTS, Run
 from counterplan.tables.scenarios import ID
 from counterplan.viz.path import journeys, numbers_of
@@ -52,6 +53,8 @@ class Scenarios(Items):
         super().__init__(run)
         self._problem, self._columns = run.problem, run.columns
         self._axes = axes_of(run.problem)
+        # Opened once for each planner asked for, and then asked again and again.
+        self._advisors: dict[Any, Advisor] = {}
 
     def about(self) -> dict[str, Any]:
         """What the run is about."""
@@ -130,7 +133,9 @@ class Scenarios(Items):
         question = models.AdviseQuestion.model_validate(asked)
         problem, seed, state = self._problem, self.run.manifest.seed, self._state(question)
         planner = PLANNERS[question.planner](question.simulations)
-        found = plan(problem, state, planner, seed=seed)
+        if planner not in self._advisors:
+            self._advisors[planner] = Advisor(problem, planner, seed=seed, keep=False)
+        found = self._advisors[planner].advise(state)
         bounds = value_bounds(problem, BOUND_SAMPLES, seed, state=state)
         record = plan_record(problem, state, found, bounds)
         between, known = ("lower", "lower_se", "upper", "upper_se"), ("words", "value", "se")

@@ -18,6 +18,7 @@ from typing import Any
 
 import numba as nb
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.core.options import DefaultOptions
@@ -30,6 +31,7 @@ from counterplan.core.validation import FloatArray
 
 VECTOR = types.float64[::1]
 MATRIX = types.float64[:, ::1]
+_LONG = ir.IntType(64)
 GENERATOR = nb.typeof(np.random.default_rng(0))  # type: ignore[no-untyped-call]
 
 # Compiled functions here make no arrays, only look at those that Python made before. Without
@@ -38,8 +40,11 @@ GENERATOR = nb.typeof(np.random.default_rng(0))  # type: ignore[no-untyped-call]
 _OPTIONS: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 jit: Any = partial(njit, cache=True, **_OPTIONS)
+# For functions that only compiled code calls: without what lets Python and C call them, which takes
+# a quarter of the time to compile.
+inner: Any = partial(jit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 # Small functions with many arrays: passing those on would cost more than the work.
-inlined: Any = njit(cache=True, forceinline=True, **_OPTIONS)
+inlined: Any = inner(forceinline=True)
 
 
 def _borrowed(context: Any, value: Any) -> Any:
@@ -68,6 +73,75 @@ def _borrowed(context: Any, value: Any) -> Any:
 
 
 borrowed: Any = intrinsic(_borrowed)
+
+
+def _half(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Where in a row of a table its column of half the width is."""
+    view = context.make_array(signature.args[0])(context, builder, arguments[0])
+    wide = builder.mul(builder.extract_value(view.shape, 1), arguments[1])
+    row = builder.bitcast(builder.gep(view.data, [wide]), ir.IntType(32).as_pointer())
+    return builder.gep(row, [arguments[2]])
+
+
+def _whole(typing: Any, table: Any, row: Any, column: Any) -> Any:
+    """A whole number from 0 to 2^32 - 1 in a table of floats: two of them in each column."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.load(_half(context, builder, signature, arguments)), _LONG)
+
+    return types.int64(table, types.intp, types.intp), code
+
+
+def _set_whole(typing: Any, table: Any, row: Any, column: Any, value: Any) -> Any:
+    """Write it."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = builder.trunc(arguments[3], ir.IntType(32))
+        builder.store(number, _half(context, builder, signature, arguments))
+        return context.get_dummy_value()
+
+    return types.void(table, types.intp, types.intp, types.int64), code
+
+
+whole: Any = intrinsic(_whole)
+set_whole: Any = intrinsic(_set_whole)
+
+
+@inlined
+def copy(source, target):  # type: ignore[no-untyped-def]
+    """Number by number: a slice would ask for memory in between."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+def _play_with(draw, choices, step, policy, state, generator, room):  # type: ignore[no-untyped-def]
+    """The return of one simulated future from a state (parameters, t, x, d), by a policy or random
+    actions, by a model's functions (`search.kernel`). The room is the horizon, whether actions are
+    random, and where to put actions, two x and two d."""
+    parameters, t, x, d = state
+    T, is_random, offered, exogenous, resource = room
+    now, then, level, left = exogenous[0], exogenous[1], resource[0], resource[1]
+    copy(x, now)
+    copy(d, level)
+    total = 0.0
+    while True:
+        m = choices(parameters, t, now, level, offered)
+        a = 0
+        if is_random:
+            a = int(generator.random() * m)
+        elif m > 1:
+            a = policy(parameters, t, now, level, generator, offered, m)
+        total += step(parameters, t, now, level, offered[a], left)
+        t += 1
+        if t == T:
+            return total
+        draw(parameters, t - 1, now, generator, then)
+        now, then = then, now
+        level, left = left, level
+
+
+# Not cached by itself: functions as arguments have no name that another program would know.
+play_with: Any = inner(forceinline=True, cache=False)(_play_with)
 
 
 class Layout:

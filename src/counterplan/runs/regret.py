@@ -46,7 +46,7 @@ from counterplan.planning.regret import (
 from counterplan.planning.search.planners import PLANNERS
 from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes, row_of
 from counterplan.runs.cohort import RunSettings, run_cohort
-from counterplan.runs.run import DECISIONS, PARQUET, RESULTS, Run, open_problem, open_run
+from counterplan.runs.run import DECISIONS, KEPT_ENDINGS, RESULTS, Run, open_problem, open_run
 from counterplan.runs.store import sha256
 from counterplan.runs.task import REGRET, PartResult, TaskSpec, reason_of
 from counterplan.tables.scenarios import Scenario, scenario_parts, scenarios_from_bytes
@@ -318,7 +318,7 @@ def regret_spec(
     files = {}
     for name, value in problem.options.items():
         if isinstance(value, Path):
-            ending = PARQUET if value.suffix.lower() == PARQUET else ""
+            ending = value.suffix.lower() if value.suffix.lower() in KEPT_ENDINGS else ""
             files[name + ending] = value.read_bytes()
         elif value or (value == 0 and value is not False):  # a number that is 0 was said, too
             asked[name] = value

@@ -44,8 +44,9 @@ RESULTS, TRAJECTORIES, DECISIONS = "results", "trajectories", "decisions"
 # The column of `Run.scan(..., parts=True)` that says which part a row is of.
 PART = "(part)"
 OUTCOME = "outcome:"
-# Files that a problem is made from keep their kind: CSV, or Parquet if the name says so.
+# Files that a problem is made from keep their kind: CSV, or what the name says.
 PARQUET = ".parquet"
+KEPT_ENDINGS = (PARQUET, ".safetensors")
 # The least that an improvement is, whatever is left open; see `ranked`.
 LOWER = "(lower)"
 # Items whose part is remembered.
@@ -398,14 +399,31 @@ def open_run(out: str | Path) -> Run:
 
 
 def open_problem(description: Mapping[str, Any], files: Mapping[str, bytes]) -> ExogenousModel:
-    """The problem of a run of `plan`, made ready from its task."""
+    """The problem of a run of `plan`, made ready from its task. Files are the run's own: it cannot
+    name others, which would be read and quoted."""
     from counterplan.domains.problems import ProblemChoice, options_of, problem_class
 
-    options = dict(description["problem"])
-    domain = options.pop("domain")
+    options = description.get("problem")
+    if not isinstance(options, dict) or not isinstance(options.get("domain"), str):
+        raise FileError("the manifest names no problem: choose another folder")
+    domain = options["domain"]
+    known = options_of(problem_class(domain))
+    options = {name: value for name, value in options.items() if name != "domain"}
+    for name, value in options.items():
+        kind = known[name].kind if name in known else Path
+        kinds = (int, float) if kind is float else kind
+        if (
+            kind is Path
+            or not isinstance(value, kinds)
+            or isinstance(value, bool) != (kind is bool)
+        ):
+            raise FileError(
+                f"the manifest gives {name!r} as {value!r:.80}, which is nothing that {domain} can "
+                "be told: choose another folder"
+            )
     with tempfile.TemporaryDirectory() as folder:
-        for name, option in options_of(problem_class(domain)).items():
-            for ending in ("", PARQUET):
+        for name, option in known.items():
+            for ending in ("", *KEPT_ENDINGS):
                 content = files.get(name + ending)
                 if option.kind is Path and content is not None:
                     options[name] = Path(folder) / (name + ending)

@@ -4,6 +4,7 @@ from .episodes import read_episodes as read_episodes
 from .episodes import write_episodes as write_episodes
 from .layout import SchemaLayout as SchemaLayout
 from .layout import layout_of_model as layout_of_model
+from .models import save_model as save_model
 from .reader import TablePath as TablePath
 from .reader import from_frame as from_frame
 from .reader import read_table as read_table

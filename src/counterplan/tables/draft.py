@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from counterplan.core.dates import UNITS, Spacing
 from counterplan.core.table import (
     GAPS,
     MEASURED,
@@ -27,7 +28,6 @@ from counterplan.core.table import (
 )
 from counterplan.errors import FileError, InputError
 from counterplan.scm.transitions import is_code
-from counterplan.tables.dates import UNITS, Spacing
 from counterplan.tables.rewards import is_cost_name, word
 from counterplan.tables.schema import ALLOW, INPUT, REFUSE, STEP, Column, Schema
 

@@ -22,10 +22,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from counterplan.core.dates import seconds_of
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.scm.learned import LearnedSCM
 from counterplan.scm.transitions import Transitions
-from counterplan.tables.dates import seconds_of
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded
 from counterplan.tables.quality import WARNING, Finding

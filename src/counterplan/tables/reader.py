@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from counterplan.core.dates import LIKE_DATE, SAME, date_texts, read_dates
 from counterplan.core.episode import Episode
 from counterplan.core.table import (
     GAPS,
@@ -48,7 +49,6 @@ from counterplan.core.table import (
 from counterplan.core.table import TablePath as TablePath
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.tables.dates import LIKE_DATE, SAME, date_texts, read_dates
 from counterplan.tables.parts import LONGEST_ID, Recorded
 from counterplan.tables.schema import (
     ALLOW,
@@ -116,6 +116,7 @@ class CheckedTable:
         try:
             for block in file.blocks(wanted, mistakes):
                 self._spill.add(reading.numbered(block))
+                reading.refuse_endless(mistakes)
             if not reading.rows and not mistakes.has_broken_rows:
                 mistakes.in_file(NO_ROWS)
             if not reading.rows or mistakes.has_broken_rows:
@@ -244,7 +245,7 @@ class _Reading:
         self.outcomes: dict[str, dict[str, int]] = {one.name: {} for one in schema.of("outcome")}
         self.outside: Counter[str] = Counter()
         self.lowest: dict[str, float] = {}
-        self.rows = 0
+        self.rows, self._lengths, self._last = 0, np.zeros(0, dtype=np.int64), 0
 
     def means(self) -> dict[str, float]:
         """Of the columns that hold numbers."""
@@ -269,6 +270,14 @@ class _Reading:
                 self._sums[column.name] = total + float(known.sum()), count + known.size
         self.rows += len(block)
         return table[table[:, EPISODE] >= 0.0]
+
+    def refuse_endless(self, mistakes: Mistakes) -> None:
+        """Raise where an episode has too many rows: at once, a small file may hold billions."""
+        if self._lengths.max(initial=0) > LONGEST_EPISODE:
+            name = [*self.numbers][int(self._lengths.argmax())]
+            problem = f": episode {name!r} has more than {LONGEST_EPISODE:,} rows; are they those "
+            mistakes.in_row(self._last, f"{problem}of several episodes?", "long")
+            mistakes.refuse()
 
     def _times(self, block: Block) -> FloatArray:
         """(n,) the times of rows: as they are, or the seconds of dates."""
@@ -308,7 +317,11 @@ class _Reading:
             self.numbers.setdefault(text, len(self.numbers)) if 0 < len(text) <= LONGEST_ID else -1
             for text in distinct
         ]
-        return np.array(known)[codes]
+        found = np.array(known)[codes]
+        counts = np.bincount(found[found >= 0], minlength=len(self.numbers))
+        counts[: len(self._lengths)] += self._lengths
+        self._lengths, self._last = counts, int(block.rows[-1]) if len(block) else self._last
+        return found
 
     def _column(self, block: Block, column: Column) -> FloatArray:
         """(n,) the numbers of a column, by its levels, labels and bounds."""
@@ -471,13 +484,8 @@ class _Bucket:
             self._check_rewards(mistakes)
 
     def _check_steps(self, names: Sequence[str], mistakes: Mistakes) -> None:
-        """Times of an episode rise as the schema says; no episode is endless."""
+        """Times of an episode rise as the schema says."""
         schema, rows, times = self.schema, self.rows, self.rows[:, TIME]
-        for place in np.flatnonzero(self.lengths > LONGEST_EPISODE):
-            name, length = names[int(self.numbers[place])], self.lengths[place]
-            problem = f": episode {name!r} has {length:,} rows, more than {LONGEST_EPISODE:,}; are "
-            row = int(rows[self.starts[place], ROW])
-            mistakes.in_row(row, f"{problem}its rows those of several episodes?", "long")
         step = np.diff(times, prepend=times[:1])
         tolerance = SAME * schema.spacing + 1e-12 * np.abs(times)
         most = LONGEST_EPISODE if schema.gaps == ALLOW else 1

@@ -56,11 +56,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from counterplan.core.dates import UNITS
 from counterplan.core.files import decode, read_bytes, read_json, suffix_of
 from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, MOST_LINES, as_number, shown
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
-from counterplan.tables.dates import UNITS
 
 WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"

@@ -15,6 +15,7 @@ calibration_figure    whether a model's uncertainty is right on steps that were 
 progress_figure       the best value known and the bound while a search expands nodes
 path_figure           prices, resources and decisions along a path: executed, planned, hindsight
 convergence_figure    a planner's value against simulations, between its bounds
+process_figure        how a fitted law of prices predicts what it was not shown
 
 Each takes a result, or rows of a cohort run. `Labels`, `labels_of` and `Quantity` say what numbers
 are called; `Trajectory`, `Claim`, `Move` and `PathNames` are for own results.

@@ -12,6 +12,7 @@ from .labels import labels_of as labels_of
 from .outcomes import outcome_figure as outcome_figure
 from .path import PathNames as PathNames
 from .path import path_figure as path_figure
+from .process import process_figure as process_figure
 from .quantity import Claim as Claim
 from .quantity import Quantity as Quantity
 from .search import convergence_figure as convergence_figure

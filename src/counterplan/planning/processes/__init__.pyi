@@ -1,6 +1,11 @@
+from .autoregression import Autoregression as Autoregression
+from .autoregression import Clock as Clock
 from .base import FiniteProcess as FiniteProcess
 from .base import HasQuantiles as HasQuantiles
 from .base import Process as Process
+from .fit import FittedProcess as FittedProcess
+from .fit import fit as fit
+from .fit import load as load
 from .modes import HiddenModes as HiddenModes
 from .modes import MarkovModes as MarkovModes
 from .modes import ResampledTraces as ResampledTraces

@@ -9,6 +9,8 @@ calling them for many x at once.
     modes      the next mode by the matrix's row of the present one
     hidden     the next mode by the belief, an observation by the mode, then Bayes' rule (Eq. F.4)
     bootstrap  a recorded factor, all equally likely
+    prices     y' = m_{t+1} + phi (y - m_t) + e, y = x or log x; e normal, of two hidden regimes or
+               recorded, see `autoregression`
 
 Where quantiles are asked for, a continuous x_{t+1} has Q successors: its mean times the row's
 strata. `independent` processes have a row for every time, others one.
@@ -24,7 +26,7 @@ from counterplan.core.validation import FloatArray, Seed, whole_number
 from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.processes.base import draw_paths, given_start
 
-GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE = range(1, 6)
+GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE, PRICES_CODE = range(1, 7)
 
 # The increments are lower @ upper @ independent normals, both triangular; upper_mixes is 0 where
 # upper is the identity.
@@ -50,9 +52,26 @@ BOOTSTRAP_NUMBERS = Layout(
     strata="R Q",
     factors="*",
 )
+# m_t, t = 0 .. T; what k steps add to the mean (in logs: multiply it by), by regime; of each regime
+# the mean, root of the covariance, its inverse and log determinant, and strata; recorded e, if any
+PRICES_NUMBERS = Layout(
+    f"code={PRICES_CODE} logs",
+    "S K T Q N",
+    phi="S",
+    means="T+1 S",
+    ahead="T+1 S K",
+    shift="K S",
+    root="K S S",
+    inverse="K S S",
+    log_determinant="K",
+    chances="K K",
+    strata="K Q",
+    shocks="N S",
+)
 
 gbm, lattice, modes = GBM_NUMBERS.view, LATTICE_NUMBERS.view, MODES_NUMBERS.view
 hidden, bootstrap = HIDDEN_NUMBERS.view, BOOTSTRAP_NUMBERS.view
+fitted = PRICES_NUMBERS.view
 
 
 @inlined
@@ -77,13 +96,24 @@ def _draw_seen(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     elif code == MODES_CODE:
         p = modes(block)
         _write_mode(p.indicators, pick(p.matrix[_mode(p, x)], generator.random()), out)
-    else:
+    elif code == BOOTSTRAP_CODE:
         _bootstrap_draw(block, t, x, generator, out)
+    else:
+        _prices_draw(block, t, x, generator, out)
+
+
+@jit
+def process_ahead(block, t, x, s, here, out):  # type: ignore[no-untyped-def]
+    """E[x_{s+1} | x_t], given here = E[x_s | x_t]."""
+    if block[0] == PRICES_CODE:
+        _prices_mean(block, t, x, s, here, out)
+    else:
+        process_mean(block, s, here, out)
 
 
 @jit
 def process_mean(block, t, x, out):  # type: ignore[no-untyped-def]
-    """E[x_{t+1} | x_t]: affine in x_t, so means of means are means."""
+    """E[x_{t+1} | x_t]: affine in x_t, so means of means are means, but for logs of prices."""
     code = block[0]
     if code == GBM_CODE:
         p = gbm(block)
@@ -103,6 +133,8 @@ def process_mean(block, t, x, out):  # type: ignore[no-untyped-def]
     elif code == BOOTSTRAP_CODE:
         p = bootstrap(block)
         out[0] = (p.initial * p.means[t]) if p.independent > 0 else (x[0] * p.means[0])
+    elif code == PRICES_CODE:
+        _prices_mean(block, t, x, t, x, out)
     else:
         p = hidden(block)
         _predict(p, x, out)
@@ -145,6 +177,8 @@ def process_successors(block, t, x, states, probabilities):  # type: ignore[no-u
             _predict(p, x, states[found])
             probabilities[found] = _observe(p, k, states[found])
             found += probabilities[found] > 0.0
+    elif code == PRICES_CODE:
+        found = _prices_strata(block, t, x, states, probabilities)
     return found
 
 
@@ -200,6 +234,85 @@ def _bootstrap_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def
     begin, end = int(p.begins[row]), int(p.begins[row + 1])
     factor = p.factors[begin + int(generator.random() * (end - begin))]
     out[0] = (p.initial if p.independent > 0 else x[0]) * factor
+
+
+@jit
+def _prices_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """A regime by the belief, its shocks (mixed from the last on, as for GBM), then prices."""
+    p = fitted(block)
+    chance, regime = _second(p, x), 0
+    if p.K > 1 and generator.random() < chance:
+        regime = 1
+    if p.N > 0:
+        row = int(generator.random() * p.N)
+        for i in range(p.S):
+            out[i] = p.shocks[row, i]
+    else:
+        for i in range(p.S):
+            out[i] = generator.standard_normal()
+        for i in range(p.S - 1, -1, -1):
+            shock = p.shift[regime, i]
+            for j in range(i + 1):
+                shock += p.root[regime, i, j] * out[j]
+            out[i] = shock
+    _prices_after(p, t, x, chance, out)
+
+
+@inlined
+def _second(p, x):  # type: ignore[no-untyped-def]
+    """The chance of the second regime at the next time."""
+    if p.K == 1:
+        return 0.0
+    return (1.0 - x[p.S]) * p.chances[0, 1] + x[p.S] * p.chances[1, 1]
+
+
+@inlined
+def _prices_after(p, t, x, chance, out):  # type: ignore[no-untyped-def]
+    """From the shocks in out to the prices, and the belief after them by Bayes' rule."""
+    if p.K > 1:
+        odds = (1.0 - chance) / max(chance, 1e-300)
+        exponent = 0.0
+        for k in range(2):
+            total = -2.0 * p.log_determinant[k]
+            for i in range(p.S):
+                z = 0.0
+                for j in range(i + 1):
+                    z += p.inverse[k, i, j] * (out[j] - p.shift[k, j])
+                total -= z * z
+            exponent += 0.5 * total if k == 0 else -0.5 * total
+        out[p.S] = 1.0 / (1.0 + odds * np.exp(min(exponent, 700.0)))
+    for i in range(p.S):
+        now = np.log(x[i]) if p.logs > 0 else x[i]
+        after = p.means[t + 1, i] + p.phi[i] * (now - p.means[t, i]) + out[i]
+        out[i] = np.exp(after) if p.logs > 0 else after
+
+
+@jit
+def _prices_mean(block, t, x, s, here, out):  # type: ignore[no-untyped-def]
+    """E[x_{s+1} | x_t], from x_t at once: the mean of an exponential is none of means."""
+    p = fitted(block)
+    k, chance = s + 1 - t, 0.0
+    if p.K > 1:
+        chance, out[p.S] = x[p.S], _second(p, here)
+    for i in range(p.S):
+        now = np.log(x[i]) if p.logs > 0 else x[i]
+        base = p.means[s + 1, i] + p.phi[i] ** k * (now - p.means[t, i])
+        more = (1.0 - chance) * p.ahead[k, i, 0] + chance * p.ahead[k, i, p.K - 1]
+        out[i] = np.exp(base) * more if p.logs > 0 else base + more
+
+
+@jit
+def _prices_strata(block, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """One price: the strata of each regime."""
+    p = fitted(block)
+    chance, found = _second(p, x), 0
+    for k in range(p.K):
+        for i in range(p.Q):
+            states[found, 0] = p.strata[k, i]
+            _prices_after(p, t, x, chance, states[found])
+            probabilities[found] = (chance if k > 0 else 1.0 - chance) / p.Q
+            found += 1
+    return found
 
 
 @inlined
@@ -305,7 +418,19 @@ def draw_prices(block, t, generator, paths):  # type: ignore[no-untyped-def]
 def mean_path(block, t, path):  # type: ignore[no-untyped-def]
     """E[x_s | x_t] (steps, X) from the first x, at t."""
     for s in range(1, path.shape[0]):
-        process_mean(block, t + s - 1, path[s - 1], path[s])
+        process_ahead(block, t, path[0], t + s - 1, path[s - 1], path[s])
+
+
+@jit
+def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """x_{t+1} given x_t, of a model whose parameters[0] says where its process begins."""
+    process_draw(parameters[int(parameters[0]) :], t, x, generator, out)
+
+
+@jit
+def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """All values of x_{t+1} and their probabilities; 0 where there are infinitely many."""
+    return process_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
 
 
 class Shipped(ABC):

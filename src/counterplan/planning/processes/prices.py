@@ -316,7 +316,7 @@ class BootstrapPrices(Continuous):
 
     def _block(self, rows: int, quantiles: int) -> FloatArray:
         runs = [self.factors(t) for t in range(rows)]
-        strata = [_strata(run, quantiles) for run in runs] if quantiles else np.empty((rows, 0))
+        strata = [strata_of(run, quantiles) for run in runs] if quantiles else np.empty((rows, 0))
         return BOOTSTRAP_NUMBERS.pack(
             independent=self._dated,
             initial=self.start[0],
@@ -349,7 +349,7 @@ def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) ->
     return np.asarray(prices[days.cast(pl.Int32).arg_sort().to_numpy()], dtype=np.float64)
 
 
-def _strata(factors: FloatArray, count: int) -> FloatArray:
+def strata_of(factors: FloatArray, count: int) -> FloatArray:
     """(count,) means of `count` equally likely parts of sorted, equally likely factors; a factor on
     a border counts to either side in part, so that the mean is exact."""
     places = np.linspace(0.0, 1.0, len(factors) + 1)

@@ -201,12 +201,24 @@ class Grounded:
     ) -> None:
         """search: begins a search whose leaves read a lattice; None: nothing is searched."""
         self._name, self._problem, self._risk, self._clip = name, problem, risk, clip
-        self._seed, self._own = generator(seed).spawn(2)
         self._search, self._begun = search, dict[int, Any]()
+        self.reseed(seed)
         clip_share(clip)
         self._size: int = remembered(problem, "tried", lambda: tried(problem))
 
-    def __call__(self, state: State, progress: ProgressCallback | None = None) -> Plan:
+    def reseed(self, seed: Seed) -> None:
+        """Begin the planner's own chance anew."""
+        self._seed, self._own = generator(seed).spawn(2)
+        for one in self._begun.values():
+            one.reseed(self._seed)
+
+    def resume(self, state: State) -> Plan:
+        """The decision at a state, with what the search knows of it from the state before."""
+        return self(state, None, resumed=True)
+
+    def __call__(
+        self, state: State, progress: ProgressCallback | None = None, resumed: bool = False
+    ) -> Plan:
         """The decision at a state."""
         began = clock()
         if state.t == self._problem.horizon:
@@ -214,7 +226,7 @@ class Grounded:
         basis = basis_of(self._problem, state, self._risk, progress)
         action = np.asarray(basis.rule(state.t, *(one[None].copy() for one in state[1:]))[0])
         if isinstance(basis.known, LatticeValue) and self._search is not None:
-            return self._searched(state, basis, action, progress)
+            return self._searched(state, basis, action, progress, resumed)
         actions = np.atleast_2d(np.asarray(self._problem.actions(state), dtype=np.float64))
         values = np.full(len(actions), np.nan)
         if basis.known is not None:
@@ -246,7 +258,12 @@ class Grounded:
         return replace(decision, value=earned.mean, se=earned.se, bounds=bounds, basis=said)
 
     def _searched(
-        self, state: State, basis: Basis, action: FloatArray, progress: ProgressCallback | None
+        self,
+        state: State,
+        basis: Basis,
+        action: FloatArray,
+        progress: ProgressCallback | None,
+        resumed: bool,
     ) -> Plan:
         """The search's choice, or the basis's where that is as good."""
         assert isinstance(basis.known, LatticeValue)
@@ -254,7 +271,8 @@ class Grounded:
         place = id(basis.known)
         if place not in self._begun:
             self._begun[place] = self._search(self._seed, basis.known.tables)
-        found: Plan = self._begun[place](state, progress)
+        session = self._begun[place]
+        found: Plan = session.resume(state) if resumed else session(state, progress)
         found = replace(found, basis=basis.name)
         if np.allclose(found.action, action, rtol=1e-9, atol=1e-9):
             return found

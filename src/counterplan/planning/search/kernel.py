@@ -13,6 +13,11 @@ that counts costs negates them). `parameters` is the model's own flat array of n
     bounds(parameters, tables, t, x, d, generator, out)      out = (lower, upper) of the value from
                                                              (t, x, d) on; +-inf where unknown
 
+A whole rollout by these very functions may be compiled into one (`compiled.play_with`); a model
+states it when it makes its kernel (`Kernel.of`), and it is used while the kernel has them.
+
+    play(parameters, t, x, d, generator, room) -> return
+
 So are the three parts of a search:
 
     select(settings, spread, node, edges, generator) -> i    which edge a simulation follows
@@ -36,9 +41,9 @@ from numba.experimental import structref
 
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
-from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, borrowed, jit
+from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, borrowed
 from counterplan.planning.model import ExogenousModel
-from counterplan.planning.processes.laws import process_draw, process_successors
+from counterplan.planning.processes.laws import draw, successors
 
 DRAW = types.void(VECTOR, types.int64, VECTOR, GENERATOR, VECTOR)
 SUCCESSORS = types.int64(VECTOR, types.int64, VECTOR, MATRIX, VECTOR)
@@ -46,6 +51,8 @@ ACTIONS = types.int64(VECTOR, types.int64, VECTOR, VECTOR, MATRIX)
 STEP = types.float64(VECTOR, types.int64, VECTOR, VECTOR, VECTOR, VECTOR)
 POLICY = types.int64(VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, MATRIX, types.int64)
 BOUNDS = types.void(VECTOR, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, VECTOR)
+_ROOM = types.Tuple([types.int64, types.boolean, MATRIX, MATRIX, MATRIX])  # type: ignore[no-untyped-call]
+PLAY = types.float64(VECTOR, types.int64, VECTOR, VECTOR, GENERATOR, _ROOM)
 SIGNATURES = {
     "draw": DRAW,
     "successors": SUCCESSORS,
@@ -73,6 +80,16 @@ def no_bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-u
     """Nothing is known of the value."""
     out[0] = -np.inf
     out[1] = np.inf
+
+
+@njit(PLAY, cache=True)
+def no_play(parameters, t, x, d, generator, room):  # type: ignore[no-untyped-def]
+    """Never called: functions are called one by one."""
+    return 0.0
+
+
+# draw, actions, step and policy -> a rollout by them.
+_fused: dict[tuple[Any, ...], Any] = {}
 
 
 @dataclass(frozen=True)
@@ -106,25 +123,22 @@ class Kernel:
     model: Any = None
 
     @classmethod
-    def of(cls, model: ExogenousModel, **fields: Any) -> Kernel:
+    def of(cls, model: ExogenousModel, play: Any = None, **fields: Any) -> Kernel:
         """Of a model whose x follows a shipped process, of which parameters[0] says where in the
         parameters it begins (`compiled.Layout`: 'rest'); `fields`: all else but the start."""
         start = model.start
         at = {"exogenous": start.exogenous, "resource": start.resource}
         own = {"draw": draw, "successors": successors, "horizon": model.horizon}
-        return cls(**{**own, **at, **fields})
+        made = cls(**{**own, **at, **fields})
+        if play is not None:
+            _fused[made.draw, made.actions, made.step, made.policy] = play
+            _fused.setdefault((made.draw, made.actions, made.step, uniform_policy), play)
+        return made
 
-
-@jit
-def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
-    """x_{t+1} given x_t."""
-    process_draw(parameters[int(parameters[0]) :], t, x, generator, out)
-
-
-@jit
-def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
-    """All values of x_{t+1} and their probabilities; 0 where there are infinitely many."""
-    return process_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
+    @property
+    def play(self) -> Any:
+        """A rollout by this kernel's functions in one, if there is one."""
+        return _fused.get((self.draw, self.actions, self.step, self.policy))
 
 
 # Places in `settings`.
@@ -141,7 +155,7 @@ TRUST = 9  # the weight of a rollout against the lower bound
 OWN = 10
 # Columns of nodes and edges that parts read and write: of both, of nodes alone (the value that the
 # leaf part gave it), and of edges alone (what the backup leaves there for the selection).
-VISITS, VALUE, ENTROPY, LEAF, WEIGHT = 0, 1, 2, 3, 4
+VISITS, VALUE, ENTROPY, LEAF, WEIGHT = 0, 1, 2, 3, 3
 
 
 # A model inside compiled code is its functions, its numbers (`finite`: whether x_{t+1} has finite
@@ -160,9 +174,25 @@ MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS.values()], Model)  # type: igno
 SELECT = types.int64(VECTOR, types.float64, VECTOR, MATRIX, GENERATOR)
 BACKUP = types.void(VECTOR, VECTOR, MATRIX)
 LEAF_SIGNATURE = types.float64(MODEL, VECTOR, types.int64, VECTOR, VECTOR, GENERATOR)
-_PARTS = [types.FunctionType(one) for one in (SELECT, BACKUP, LEAF_SIGNATURE)]
-PartSet = namedtuple("PartSet", ("select", "backup", "leaf", "settings"))
-PARTS = types.NamedTuple([*_PARTS, VECTOR], PartSet)  # type: ignore[no-untyped-call]
+# How leaves are valued by the loop itself, without a function of their own (`parts.leaf_value`).
+OWN_LEAF, ROLLOUT, BOUNDED, CLIPPED, WEIGHED = range(5)
+# The parts, and a whole rollout. What the loop has within itself need not be called: by_bounds:
+# UCB, by_mean: its backup, how: the leaf. is_fused: rollouts are played by `play`, is_random: by
+# any actions.
+_INSIDE = {
+    **dict.fromkeys(("by_bounds", "by_mean", "is_fused", "is_random"), types.boolean),
+    "how": types.int64,
+}
+_PARTS = [types.FunctionType(one) for one in (SELECT, BACKUP, LEAF_SIGNATURE, PLAY)]
+_PART_NAMES = ["select", "backup", "leaf", "play", "settings", *_INSIDE]
+PartSet: Any = namedtuple("PartSet", _PART_NAMES)  # type: ignore[misc]
+PARTS = types.NamedTuple([*_PARTS, VECTOR, *_INSIDE.values()], PartSet)  # type: ignore[no-untyped-call]
+
+
+@njit(LEAF_SIGNATURE, cache=True)
+def no_leaf(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """Never called."""
+    return 0.0
 
 
 @structref.register
@@ -181,7 +211,8 @@ new: Any = structref.new
 
 
 @njit(ENGINE(*_FUNCTIONS, types.Tuple(list(_NUMBERS.values()))), cache=True)  # type: ignore[no-untyped-call]
-def _with_model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
+def with_model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
+    """An engine without parts."""
     T, finite, flat, tables, limits, offered, x, d = numbers
     made = new(ENGINE)
     # fmt: off
@@ -191,24 +222,11 @@ def _with_model(draw, successors, actions, step, policy, bounds, numbers):  # ty
     return made
 
 
-@njit(types.void(ENGINE, *_PARTS, VECTOR), cache=True)
-def _set_parts(made, select, backup, leaf, settings):  # type: ignore[no-untyped-def]
-    made.parts = PartSet(select, backup, leaf, borrowed(settings))
-
-
-def engine(kernel: Kernel, *parts: Any) -> tuple[Any, Any]:
-    """A kernel and select, backup, leaf and settings in the form that the search takes; and the
-    arrays that it borrows, which the caller keeps."""
-    numbers = (
-        kernel.horizon,
-        kernel.most_successors > 0,
-        kernel.parameters,
-        kernel.tables,
-        np.empty(2),
-        np.empty((kernel.most_actions, kernel.action_size)),
-        np.empty((2, kernel.exogenous.size)),
-        np.empty((2, kernel.resource.size)),
-    )
-    made = _with_model(*(getattr(kernel, name) for name in SIGNATURES), numbers)  # type: ignore[call-arg]
-    _set_parts(made, *parts)
-    return made, (numbers, parts)
+@njit(types.void(ENGINE, *_PARTS, VECTOR, types.Tuple(list(_INSIDE.values()))), cache=True)  # type: ignore[no-untyped-call]
+def set_parts(made, select, backup, leaf, play, settings, inside):  # type: ignore[no-untyped-def]
+    """Give it parts."""
+    by_bounds, by_mean, is_fused, is_random, how = inside
+    # fmt: off
+    made.parts = PartSet(select, backup, leaf, play, borrowed(settings), by_bounds, by_mean,  # type: ignore[call-arg]
+                         is_fused, is_random, how)
+    # fmt: on

@@ -9,7 +9,12 @@ one of the successors met there, and leads to the next decision node:
 
     Q(edge) = reward + sum_links weight V(node) / sum_links weight        (Eq. 3.3)
 
-An edge remembers what each link last contributed, so one simulation updates it in O(1).
+A link remembers what it last contributed, so one simulation updates an edge in O(1).
+
+A large tree is waited for: what one simulation reads lies in few cache lines. A row holds small
+whole numbers beside its floats (`whole`), `edges` have what selection and backup scan and `sums`
+the rest, and an exogenous node is made when a simulation first comes by: of the successors written
+down (`support`), most are never met.
 
 A simulation walks from the root: `select` picks an edge, chance a successor, until it meets a
 decision node for the first time (or the end). The leaf part values that node, and every node on
@@ -55,9 +60,18 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import fetch_ahead, njit
 from counterplan.errors import InputError
-from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, borrowed, inlined, jit
+from counterplan.planning.compiled import (
+    GENERATOR,
+    MATRIX,
+    VECTOR,
+    borrowed,
+    inlined,
+    inner,
+    set_whole,
+    whole,
+)
 from counterplan.planning.model import State
 from counterplan.planning.search.kernel import (
     BELLMAN,
@@ -73,80 +87,105 @@ from counterplan.planning.search.kernel import (
     WIDENING_POWER,
     Kernel,
 )
-from counterplan.planning.search.parts import sampled_returns
+from counterplan.planning.search.parts import highest_bound, leaf_value, mean_of, sampled_returns
 
-# Columns of nodes alone, after those in `kernel`: the bounds on its value.
+# Columns of nodes alone, after those in `kernel`: the bounds on its value; then whole numbers, of
+# which a column has two: exogenous node, resource, first edge (NONE: actions not asked yet), edges.
 LOWEST, HIGHEST = 4, 5
-# Columns of edges alone: reward, and the sums over the links.
-REWARD, TOTAL, SUM, ENTROPY_SUM, LOW_SUM, HIGH_SUM = 3, *range(5, 10)
-# Columns of links: weight, and what the node had in its columns when it was last passed.
-LINK_WEIGHT, LINK_VALUE, LINK_ENTROPY, LINK_LOW, LINK_HIGH = range(5)
-# Columns of exogenous_index: first place and number of its children, places reserved, visits.
-FIRST, COUNT, RESERVED, PASSED = range(4)
-# Columns of node_index: exogenous node, resource, first edge (-1: actions not asked yet), edges.
-EXOGENOUS, RESOURCE, FIRST_EDGE, EDGES = range(4)
-# Places in counts: how many rows of each array are in use, and what happened.
+EXOGENOUS, RESOURCE, FIRST_EDGE, EDGES = range(12, 16)
+# Columns of sums: reward, and the sums over the links; the resource after the action, or NONE.
+REWARD, TOTAL, SUM, LOW_SUM, HIGH_SUM = range(5)
+NEXT = 10
+# Columns of links: whose it is (NONE: a free row), where it leads, how often it was passed; value
+# and entropy of the node when that last happened. They are their own hash table.
+EDGE, CHILD, NODE, TIMES = range(4)
+LINK_VALUE, LINK_ENTROPY = 2, 3
+# Columns of exogenous: where in [0, 1) the sequence of successors starts; first place and number of
+# its children, places reserved (EVEN: all successors are equally likely), visits; then x.
+OFFSET, X = 0, 3
+FIRST, COUNT, RESERVED, PASSED = range(2, 6)
+NONE = 2**32 - 1
+EVEN = 1
+# Rows of counts: how many rows of each array are in use, the most that one simulation can add, and
+# how many there are. Its columns, and those of the first row that tell what happened.
+USED, NEEDS, ROOM = range(3)
 IN_EXOGENOUS, IN_CHILDREN, IN_RESOURCES, IN_NODES, IN_EDGES, IN_LINKS = range(6)
 DONE, DEEPEST, TRANSPOSITIONS = 6, 7, 8
 
 # The arrays that grow: which count their rows are counted by, what they hold, and how many columns
 # (X, D, A: the model's sizes; 0: one number per row).
 _GROWING: dict[str, tuple[int, Any, Any]] = {
-    "exogenous": (IN_EXOGENOUS, float, "X"),
-    "exogenous_index": (IN_EXOGENOUS, int, 4),
-    "offset": (IN_EXOGENOUS, float, 0),  # where the sequence of successors starts, in [0, 1)
-    "children": (IN_CHILDREN, int, 0),  # the exogenous nodes that follow
+    "exogenous": (IN_EXOGENOUS, float, "3+X"),
+    "children": (IN_CHILDREN, np.uint32, 0),  # the exogenous nodes that follow; NONE: not yet met
     "probability": (IN_CHILDREN, float, 0),  # of each child given its parent, cumulated
+    "support": (IN_CHILDREN, float, "X"),  # x of each child
     "resources": (IN_RESOURCES, float, "D"),  # levels met
-    "nodes": (IN_NODES, float, 6),
-    "node_index": (IN_NODES, int, 4),
-    "edges": (IN_EDGES, float, 10),
-    "edge_next": (IN_EDGES, int, 0),  # the resource after the action, -1 where not yet known
+    "nodes": (IN_NODES, float, 8),
+    "edges": (IN_EDGES, float, 4),
+    "sums": (IN_EDGES, float, 6),
     "actions": (IN_EDGES, float, "A"),
-    "links": (IN_LINKS, float, 5),
-    "link_node": (IN_LINKS, int, 0),  # where the link leads
 }
-# Hash tables that find them have a power of two of rows (key, what it stands for), -1 where free,
-# and are at most two thirds full.
-_TABLES = {"resource_table": IN_RESOURCES, "node_table": IN_NODES, "link_table": IN_LINKS}
-# Arrays that do not: how much is in use (9,), the most that one simulation can add (6,) and how
-# many rows there are (6,); node, edge and link of the simulation under way (T, 3); by time the
+# Hash tables have a power of two of rows, NONE where free, and are at most two thirds full.
+# Resources are few: their rows keep the key, too.
+_TABLES = {"resource_table": IN_RESOURCES, "node_table": IN_NODES, "links": IN_LINKS}
+# Arrays that do not grow: node, edge and link of the simulation under way (T, 3); by time the
 # lowest and the highest return from then on (T, 2); by action of the root its simulations, their
 # mean return and sum of squared deviations (m, 3).
 _FIXED = {
-    **dict.fromkeys(("counts", "needs", "room"), types.int64[::1]),
+    "counts": types.int64[:, ::1],
     "path": types.int64[:, ::1],
     "returns": MATRIX,
     "root": MATRIX,
 }
-_KINDS = {
-    (float, False): VECTOR,
-    (float, True): MATRIX,
-    (int, False): types.int64[::1],
-    (int, True): types.int64[:, ::1],
-}
 _FIELDS = {
     **_FIXED,
-    **{name: _KINDS[kind, columns != 0] for name, (_, kind, columns) in _GROWING.items()},
-    **dict.fromkeys(_TABLES, types.int64[:, ::1]),
+    **{
+        name: types.uint32[::1] if kind is np.uint32 else (MATRIX if columns else VECTOR)
+        for name, (_, kind, columns) in _GROWING.items()
+    },
+    "resource_table": types.int64[:, ::1],
+    "node_table": types.uint32[::1],
+    "links": MATRIX,
 }
 # All arrays of a tree; rows beyond the counts are unused.
 Tree: Any = namedtuple("Tree", _FIELDS)  # type: ignore[misc]
 TREE = types.NamedTuple(list(_FIELDS.values()), Tree)  # type: ignore[no-untyped-call]
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: spreads keys over a table
-KEY = 32  # bits of the second half of a key
 STRIDE = 0.6180339887498949  # of successors: 1 / golden ratio
 
 
 @inlined
-def place(table, key):  # type: ignore[no-untyped-def]
-    """The row of a hash table where a key is, or where it belongs."""
-    mask = table.shape[0] - 1
-    row = np.int64((np.uint64(key) * np.uint64(GOLDEN)) >> np.uint64(32)) & mask
-    while table[row, 0] != key and table[row, 0] != -1:
-        row = (row + 1) & mask
-    return row
+def spread(key):  # type: ignore[no-untyped-def]
+    """Bits of a key that differ for keys that are near each other."""
+    return np.int64((np.uint64(key) * np.uint64(GOLDEN)) >> np.uint64(33))
+
+
+@inlined
+def node_place(tree, exogenous, resource):  # type: ignore[no-untyped-def]
+    """Where in its table a node is, or belongs."""
+    mask = tree.node_table.shape[0] - 1
+    place = spread((exogenous << 32) | resource) & mask
+    while True:
+        node = np.int64(tree.node_table[place])
+        if node == NONE:
+            return place
+        known = whole(tree.nodes, node, EXOGENOUS) == exogenous
+        if known and whole(tree.nodes, node, RESOURCE) == resource:
+            return place
+        place = (place + 1) & mask
+
+
+@inlined
+def link_place(links, edge, child):  # type: ignore[no-untyped-def]
+    """The row where a link is, or belongs."""
+    mask = links.shape[0] - 1
+    link = spread((edge << 32) | child) & mask
+    while True:
+        owner = whole(links, link, EDGE)
+        if owner == NONE or (owner == edge and whole(links, link, CHILD) == child):
+            return link
+        link = (link + 1) & mask
 
 
 @inlined
@@ -156,35 +195,28 @@ def rounded(number):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def resource_key(resource):  # type: ignore[no-untyped-def]
-    """A key that resources have in common if (and, but for rare collisions, only if) they agree."""
-    key = np.uint64(0)
-    for i in range(resource.shape[0]):
-        key = (key ^ np.uint64(rounded(resource[i]))) * np.uint64(GOLDEN)
-        key ^= key >> np.uint64(29)
-    return np.int64(key >> np.uint64(1))
-
-
-@inlined
 def resource_number(tree, resource):  # type: ignore[no-untyped-def]
     """The row of `tree.resources` that holds this resource, new if need be."""
     table = tree.resource_table
     mask = table.shape[0] - 1
-    key = resource_key(resource)
-    row = place(table, key)
-    while table[row, 0] == key:
-        number = table[row, 1]
-        same = True
-        for i in range(resource.shape[0]):
-            if rounded(tree.resources[number, i]) != rounded(resource[i]):
-                same = False
+    bits = np.uint64(0)
+    for i in range(resource.shape[0]):
+        bits = (bits ^ np.uint64(rounded(resource[i]))) * np.uint64(GOLDEN)
+        bits ^= bits >> np.uint64(29)
+    # Resources that agree have this in common, and but for rare collisions only they.
+    key = np.int64(bits >> np.uint64(1))
+    row = spread(key) & mask
+    while table[row, 0] != -1:
+        same = table[row, 0] == key
         if same:
-            return number
+            number = table[row, 1]
+            for i in range(resource.shape[0]):
+                same &= rounded(tree.resources[number, i]) == rounded(resource[i])
+            if same:
+                return number
         row = (row + 1) & mask
-        while table[row, 0] != key and table[row, 0] != -1:
-            row = (row + 1) & mask
-    number = tree.counts[IN_RESOURCES]
-    tree.counts[IN_RESOURCES] += 1
+    number = tree.counts[USED, IN_RESOURCES]
+    tree.counts[USED, IN_RESOURCES] += 1
     table[row, 0] = key
     table[row, 1] = number
     for i in range(resource.shape[0]):
@@ -195,111 +227,102 @@ def resource_number(tree, resource):  # type: ignore[no-untyped-def]
 @inlined
 def node_number(tree, exogenous, resource):  # type: ignore[no-untyped-def]
     """The decision node of an exogenous node and a resource; a new one has no visits."""
-    key = (exogenous << KEY) | resource
-    row = place(tree.node_table, key)
-    if tree.node_table[row, 0] == key:
-        return tree.node_table[row, 1]
-    node = tree.counts[IN_NODES]
-    tree.counts[IN_NODES] += 1
-    tree.node_table[row, 0] = key
-    tree.node_table[row, 1] = node
-    tree.node_index[node, EXOGENOUS] = exogenous
-    tree.node_index[node, RESOURCE] = resource
-    tree.node_index[node, FIRST_EDGE] = -1
-    tree.nodes[node] = 0.0
+    place = node_place(tree, exogenous, resource)
+    if tree.node_table[place] != NONE:
+        return np.int64(tree.node_table[place])
+    node = tree.counts[USED, IN_NODES]
+    tree.counts[USED, IN_NODES] += 1
+    tree.node_table[place] = node
+    for column in range(6):
+        tree.nodes[node, column] = 0.0
+    set_whole(tree.nodes, node, EXOGENOUS, exogenous)
+    set_whole(tree.nodes, node, RESOURCE, resource)
+    set_whole(tree.nodes, node, FIRST_EDGE, NONE)
+    set_whole(tree.nodes, node, EDGES, 0)
     return node
 
 
 @inlined
-def new_link(tree, row, key, node):  # type: ignore[no-untyped-def]
-    """A link, to be found at `row` of the table, that leads to `node`; it has no weight yet."""
-    link = tree.counts[IN_LINKS]
-    tree.counts[IN_LINKS] += 1
-    tree.link_table[row, 0] = key
-    tree.link_table[row, 1] = link
-    tree.link_node[link] = node
-    tree.links[link] = 0.0
-    return link
+def set_link(tree, link, edge, child, node):  # type: ignore[no-untyped-def]
+    """A link that was never passed."""
+    tree.counts[USED, IN_LINKS] += 1
+    set_whole(tree.links, link, EDGE, edge)
+    set_whole(tree.links, link, CHILD, child)
+    set_whole(tree.links, link, NODE, node)
+    set_whole(tree.links, link, TIMES, 0)
+    tree.links[link, LINK_VALUE] = 0.0
+    tree.links[link, LINK_ENTROPY] = 0.0
 
 
 @inlined
 def has_memory(tree):  # type: ignore[no-untyped-def]
     """Whether one more simulation surely fits."""
     fits = True
-    for i in range(tree.needs.shape[0]):
-        fits &= tree.counts[i] + tree.needs[i] <= tree.room[i]
+    for i in range(6):
+        fits &= tree.counts[USED, i] + tree.counts[NEEDS, i] <= tree.counts[ROOM, i]
     return fits
-
-
-@inlined
-def new_exogenous(tree):  # type: ignore[no-untyped-def]
-    """An exogenous node without children; its x is to be written by the caller."""
-    number = tree.counts[IN_EXOGENOUS]
-    tree.counts[IN_EXOGENOUS] += 1
-    tree.exogenous_index[number] = 0
-    return number
 
 
 @inlined
 def expand_support(model, tree, parent, t):  # type: ignore[no-untyped-def]
     """Write all successors of a node with finite support, their probabilities cumulated."""
-    first, place = tree.counts[IN_EXOGENOUS], tree.counts[IN_CHILDREN]
-    M = model.successors(
-        model.parameters,
-        t,
-        tree.exogenous[parent],
-        tree.exogenous[first:],
-        tree.probability[place:],
-    )
+    place = tree.counts[USED, IN_CHILDREN]
+    x, chances = tree.exogenous[parent, X:], tree.probability[place:]
+    M = model.successors(model.parameters, t, x, tree.support[place:], chances)
     if M < 1:
         raise InputError("the kernel's successors gives none, though its most_successors is not 0")
-    total = 0.0
+    even, total = True, 0.0
     for c in range(M):
-        tree.children[place + c] = new_exogenous(tree)
-        total += tree.probability[place + c]
-        tree.probability[place + c] = total
-    tree.counts[IN_CHILDREN] += M
-    tree.exogenous_index[parent, FIRST] = place
-    tree.exogenous_index[parent, COUNT] = M
+        tree.children[place + c] = NONE
+        even &= chances[c] == chances[0]
+        total += chances[c]
+        chances[c] = total
+    tree.counts[USED, IN_CHILDREN] += M
+    set_whole(tree.exogenous, parent, FIRST, place)
+    set_whole(tree.exogenous, parent, COUNT, M)
+    set_whole(tree.exogenous, parent, RESERVED, EVEN if even else 0)
 
 
 @inlined
 def widen(model, tree, parent, t, generator):  # type: ignore[no-untyped-def]
     """One more child, drawn; children stay in one run of places, moved when it is full."""
-    index = tree.exogenous_index[parent]
-    count = index[COUNT]
-    if count == index[RESERVED]:
-        place = tree.counts[IN_CHILDREN]
+    count, reserved = whole(tree.exogenous, parent, COUNT), whole(tree.exogenous, parent, RESERVED)
+    first = whole(tree.exogenous, parent, FIRST)
+    if count == reserved:
+        place = tree.counts[USED, IN_CHILDREN]
         for c in range(count):
-            tree.children[place + c] = tree.children[index[FIRST] + c]
-        index[FIRST] = place
-        index[RESERVED] = max(2, 2 * count)
-        tree.counts[IN_CHILDREN] += index[RESERVED]
-    child = new_exogenous(tree)
-    model.draw(model.parameters, t, tree.exogenous[parent], generator, tree.exogenous[child])
-    tree.children[index[FIRST] + count] = child
-    index[COUNT] = count + 1
+            tree.children[place + c] = tree.children[first + c]
+            for i in range(tree.support.shape[1]):
+                tree.support[place + c, i] = tree.support[first + c, i]
+        first, reserved = place, max(2, 2 * count)
+        set_whole(tree.exogenous, parent, FIRST, first)
+        set_whole(tree.exogenous, parent, RESERVED, reserved)
+        tree.counts[USED, IN_CHILDREN] += reserved
+    x = tree.exogenous[parent, X:]
+    model.draw(model.parameters, t, x, generator, tree.support[first + count])
+    tree.children[first + count] = NONE
+    set_whole(tree.exogenous, parent, COUNT, count + 1)
     return count
 
 
 @inlined
 def successor(model, settings, tree, parent, t, visits, generator):  # type: ignore[no-untyped-def]
     """Which child of an exogenous node an edge meets on this visit."""
-    index = tree.exogenous_index
-    if index[parent, PASSED] == 0:
-        tree.offset[parent] = generator.random()
-    index[parent, PASSED] += 1
-    finite = model.finite
-    if finite and index[parent, COUNT] == 0:
+    passed = whole(tree.exogenous, parent, PASSED) + 1
+    set_whole(tree.exogenous, parent, PASSED, passed)
+    if passed == 1:
+        tree.exogenous[parent, OFFSET] = generator.random()
+    finite, count = model.finite, whole(tree.exogenous, parent, COUNT)
+    if finite and count == 0:
         expand_support(model, tree, parent, t)
-    count, passed = index[parent, COUNT], index[parent, PASSED]
+        count = whole(tree.exogenous, parent, COUNT)
     if not finite and count < settings[WIDENING] * passed ** settings[WIDENING_POWER]:
         return widen(model, tree, parent, t, generator)
-    u = tree.offset[parent] + visits * STRIDE
+    u = tree.exogenous[parent, OFFSET] + visits * STRIDE
     u -= np.floor(u)
     child = int(u * count)
-    if finite:
-        first = index[parent, FIRST]
+    if finite and whole(tree.exogenous, parent, RESERVED) != EVEN:
+        first = whole(tree.exogenous, parent, FIRST)
         while child > 0 and u < tree.probability[first + child - 1]:
             child -= 1
         while child < count - 1 and u >= tree.probability[first + child]:
@@ -308,13 +331,38 @@ def successor(model, settings, tree, parent, t, visits, generator):  # type: ign
 
 
 @inlined
+def chance(model, tree, parent, child):  # type: ignore[no-untyped-def]
+    """The probability of a child; of drawn ones, that of each."""
+    if not model.finite:
+        return 1.0 / whole(tree.exogenous, parent, COUNT)
+    place = whole(tree.exogenous, parent, FIRST) + child
+    return tree.probability[place] - (tree.probability[place - 1] if child > 0 else 0.0)
+
+
+@inlined
+def following(tree, parent, child):  # type: ignore[no-untyped-def]
+    """The exogenous node of a child, new if need be."""
+    place = whole(tree.exogenous, parent, FIRST) + child
+    if tree.children[place] != NONE:
+        return np.int64(tree.children[place])
+    number = tree.counts[USED, IN_EXOGENOUS]
+    tree.counts[USED, IN_EXOGENOUS] += 1
+    tree.children[place] = number
+    for column in range(X):
+        tree.exogenous[number, column] = 0.0
+    for i in range(tree.support.shape[1]):
+        tree.exogenous[number, X + i] = tree.support[place, i]
+    return number
+
+
+@inlined
 def evaluate(model, parts, tree, node, t, generator):  # type: ignore[no-untyped-def]
     """Value a node seen for the first time: its first visit."""
-    index = tree.node_index[node]
-    x, d = tree.exogenous[index[EXOGENOUS]], tree.resources[index[RESOURCE]]
+    x = tree.exogenous[whole(tree.nodes, node, EXOGENOUS), X:]
+    d = tree.resources[whole(tree.nodes, node, RESOURCE)]
     known = model.room_bounds
     known[0], known[1] = -np.inf, np.inf
-    value = parts.leaf(model, parts.settings, t, x, d, generator)
+    value = leaf_value(model, parts, t, x, d, generator)
     tree.nodes[node, LOWEST], tree.nodes[node, HIGHEST] = known[0], known[1]
     tree.nodes[node, VISITS] = 1.0
     tree.nodes[node, VALUE] = value
@@ -323,81 +371,99 @@ def evaluate(model, parts, tree, node, t, generator):  # type: ignore[no-untyped
 
 
 @inlined
-def renew(tree, edge, link, weight):  # type: ignore[no-untyped-def]
-    """Let a link count with this weight, and with what its node is worth now."""
-    node = tree.link_node[link]
+def renew(tree, edge, link, before, weight):  # type: ignore[no-untyped-def]
+    """Let a link count with this weight instead, and with what its node is worth now."""
+    node = whole(tree.links, link, NODE)
     value, entropy = tree.nodes[node, VALUE], tree.nodes[node, ENTROPY]
+    was = tree.links[link, LINK_VALUE]
     # A node without a bound is bounded by what it is worth itself.
     low, high = tree.nodes[node, LOWEST], tree.nodes[node, HIGHEST]
+    low_was = was if np.isinf(low) else low
     low = value if np.isinf(low) else low
+    high_was = max(low_was, was) if np.isinf(high) else high
     high = max(low, value) if np.isinf(high) else high
-    before = tree.links[link, LINK_WEIGHT]
-    tree.edges[edge, TOTAL] += weight - before
-    tree.edges[edge, SUM] += weight * value - before * tree.links[link, LINK_VALUE]
-    tree.edges[edge, ENTROPY_SUM] += weight * entropy - before * tree.links[link, LINK_ENTROPY]
-    tree.edges[edge, LOW_SUM] += weight * low - before * tree.links[link, LINK_LOW]
-    tree.edges[edge, HIGH_SUM] += weight * high - before * tree.links[link, LINK_HIGH]
-    tree.links[link, LINK_LOW] = low
-    tree.links[link, LINK_HIGH] = high
-    tree.links[link, LINK_WEIGHT] = weight
+    total = tree.sums[edge, TOTAL]
+    entropies = tree.edges[edge, ENTROPY] * total - before * tree.links[link, LINK_ENTROPY]
+    total += weight - before
+    tree.sums[edge, TOTAL] = total
+    tree.sums[edge, SUM] += weight * value - before * was
+    tree.sums[edge, LOW_SUM] += weight * low - before * low_was
+    tree.sums[edge, HIGH_SUM] += weight * high - before * high_was
+    tree.edges[edge, ENTROPY] = (entropies + weight * entropy) / total
     tree.links[link, LINK_VALUE] = value
     tree.links[link, LINK_ENTROPY] = entropy
 
 
 @inlined
-def meet_all(model, parts, tree, parent, edge, t, generator):  # type: ignore[no-untyped-def]
-    """Value every successor of an edge tried for the first time; their mean by probability."""
-    first, count = tree.exogenous_index[parent, FIRST], tree.exogenous_index[parent, COUNT]
-    below = 0.0
-    for child in range(count):
-        probability = tree.probability[first + child] - below
-        below = tree.probability[first + child]
-        if probability > 0.0:
-            node = node_number(tree, tree.children[first + child], tree.edge_next[edge])
-            if tree.nodes[node, VISITS] == 0.0:
-                evaluate(model, parts, tree, node, t, generator)
-            else:
-                tree.counts[TRANSPOSITIONS] += 1
-            key = (edge << KEY) | child
-            link = new_link(tree, place(tree.link_table, key), key, node)
-            renew(tree, edge, link, probability)
-    return bounded_mean(tree.edges[edge])
+def bounded_mean(sums):  # type: ignore[no-untyped-def]
+    """The mean over the links, within that of their bounds."""
+    within = min(max(sums[SUM], sums[LOW_SUM]), sums[HIGH_SUM])
+    return within / sums[TOTAL]
 
 
 @inlined
-def bounded_mean(edge):  # type: ignore[no-untyped-def]
-    """The mean over the links, within that of their bounds."""
-    within = min(max(edge[SUM], edge[LOW_SUM]), edge[HIGH_SUM])
-    return within / edge[TOTAL]
+def meet_all(model, parts, tree, parent, edge, t, generator):  # type: ignore[no-untyped-def]
+    """Value every successor of an edge tried for the first time; their mean by probability."""
+    for child in range(whole(tree.exogenous, parent, COUNT)):
+        weight = chance(model, tree, parent, child)
+        if weight > 0.0:
+            node = node_number(tree, following(tree, parent, child), whole(tree.sums, edge, NEXT))
+            if tree.nodes[node, VISITS] == 0.0:
+                evaluate(model, parts, tree, node, t, generator)
+            else:
+                tree.counts[USED, TRANSPOSITIONS] += 1
+            link = link_place(tree.links, edge, child)
+            set_link(tree, link, edge, child, node)
+            set_whole(tree.links, link, TIMES, 1)
+            renew(tree, edge, link, 0.0, weight)
+    return bounded_mean(tree.sums[edge])
+
+
+@inlined
+def ask_actions(model, tree, node, t, x, d):  # type: ignore[no-untyped-def]
+    """Edges for all actions of a node, none of them tried."""
+    first = tree.counts[USED, IN_EDGES]
+    m = model.actions(model.parameters, t, x, d, tree.actions[first:])
+    if m < 1 or m > model.room_actions.shape[0]:
+        raise InputError("the kernel's actions gives none, or more than its most_actions")
+    for edge in range(first, first + m):
+        for column in range(3):
+            tree.edges[edge, column] = 0.0
+        tree.edges[edge, WEIGHT] = 1.0
+        for column in range(5):
+            tree.sums[edge, column] = 0.0
+        set_whole(tree.sums, edge, NEXT, NONE)
+    set_whole(tree.nodes, node, FIRST_EDGE, first)
+    set_whole(tree.nodes, node, EDGES, m)
+    tree.counts[USED, IN_EDGES] += m
+    return first
 
 
 @inlined
 def choose(model, parts, tree, node, t, generator):  # type: ignore[no-untyped-def]
     """The edge that the selection part follows from a node. The model is asked for the actions of
     a node, and for the reward and the resource that an action leads to, once each."""
-    index = tree.node_index[node]
-    x, d = tree.exogenous[index[EXOGENOUS]], tree.resources[index[RESOURCE]]
-    if index[FIRST_EDGE] < 0:
-        first = tree.counts[IN_EDGES]
-        m = model.actions(model.parameters, t, x, d, tree.actions[first:])
-        if m < 1 or m > model.room_actions.shape[0]:
-            raise InputError("the kernel's actions gives none, or more than its most_actions")
-        for edge in range(first, first + m):
-            tree.edges[edge] = 0.0
-            tree.edges[edge, WEIGHT] = 1.0
-            tree.edge_next[edge] = -1
-        index[FIRST_EDGE] = first
-        index[EDGES] = m
-        tree.counts[IN_EDGES] += m
-    first = index[FIRST_EDGE]
-    spread = max(0.0, tree.returns[t, 1] - tree.returns[t, 0])
-    edges = tree.edges[first : first + index[EDGES]]
-    edge = first + parts.select(parts.settings, spread, tree.nodes[node], edges, generator)
-    if tree.edge_next[edge] < 0:
+    exogenous, first = whole(tree.nodes, node, EXOGENOUS), whole(tree.nodes, node, FIRST_EDGE)
+    x, d = tree.exogenous[exogenous, X:], tree.resources[whole(tree.nodes, node, RESOURCE)]
+    fetch_ahead(tree.exogenous, exogenous)
+    if first == NONE:
+        first = ask_actions(model, tree, node, t, x, d)
+    else:
+        fetch_ahead(tree.edges, first)
+        fetch_ahead(tree.sums, first)
+    m = whole(tree.nodes, node, EDGES)
+    wide = max(0.0, tree.returns[t, 1] - tree.returns[t, 0])
+    if parts.by_bounds:
+        visits = tree.nodes[node, VISITS]
+        edge = highest_bound(parts.settings, wide, visits, tree.edges, first, first + m)
+    else:
+        edges = tree.edges[first : first + m]
+        edge = first + parts.select(parts.settings, wide, tree.nodes[node], edges, generator)
+    if whole(tree.sums, edge, NEXT) == NONE:
         after = model.room_resource[0]
         action = tree.actions[edge]
-        tree.edges[edge, REWARD] = model.step(model.parameters, t, x, d, action, after)
-        tree.edge_next[edge] = resource_number(tree, after)
+        tree.sums[edge, REWARD] = model.step(model.parameters, t, x, d, action, after)
+        set_whole(tree.sums, edge, NEXT, resource_number(tree, after))
     return edge
 
 
@@ -415,66 +481,77 @@ def descend(model, parts, tree, t, generator):  # type: ignore[no-untyped-def]
         t += 1
         if t == model.horizon:
             return depth, 0.0
-        parent = tree.node_index[node, EXOGENOUS]
+        parent = whole(tree.nodes, node, EXOGENOUS)
         visits = tree.edges[edge, VISITS]
         child = successor(model, parts.settings, tree, parent, t - 1, visits, generator)
         if visits == 0.0 and model.finite and parts.settings[BELLMAN] > 0.0:
             return depth, meet_all(model, parts, tree, parent, edge, t, generator)
-        key = (edge << KEY) | child
-        row = place(tree.link_table, key)
-        if tree.link_table[row, 0] == key:
-            link = tree.link_table[row, 1]
-            tree.path[depth - 1, 2] = link
-            node = tree.link_node[link]
+        link = link_place(tree.links, edge, child)
+        tree.path[depth - 1, 2] = link
+        if whole(tree.links, link, EDGE) != NONE:
+            node = whole(tree.links, link, NODE)
         else:
-            following = tree.children[tree.exogenous_index[parent, FIRST] + child]
-            node = node_number(tree, following, tree.edge_next[edge])
-            tree.path[depth - 1, 2] = new_link(tree, row, key, node)
+            after = following(tree, parent, child)
+            node = node_number(tree, after, whole(tree.sums, edge, NEXT))
+            set_link(tree, link, edge, child, node)
             if tree.nodes[node, VISITS] == 0.0:
                 return depth, evaluate(model, parts, tree, node, t, generator)
-            tree.counts[TRANSPOSITIONS] += 1
+            tree.counts[USED, TRANSPOSITIONS] += 1
 
 
 @inlined
-def back_up(parts, tree, t, depth, value):  # type: ignore[no-untyped-def]
+def back_up(model, parts, tree, t, depth, value):  # type: ignore[no-untyped-def]
     """Value every edge and node on the path anew, from the last to the root."""
     bellman = parts.settings[BELLMAN] > 0.0
     for level in range(depth - 1, -1, -1):
         node, edge, link = tree.path[level, 0], tree.path[level, 1], tree.path[level, 2]
         if link >= 0:
-            weight = tree.links[link, LINK_WEIGHT]
-            renew(tree, edge, link, weight if bellman and weight > 0.0 else weight + 1.0)
-        reward, total = tree.edges[edge, REWARD], tree.edges[edge, TOTAL]
+            times = whole(tree.links, link, TIMES)
+            before, weight = float(times), float(times + 1)
+            if bellman:
+                weight = 1.0
+                if model.finite:
+                    parent, child = (
+                        whole(tree.nodes, node, EXOGENOUS),
+                        whole(tree.links, link, CHILD),
+                    )
+                    weight = chance(model, tree, parent, child)
+                before = weight if times > 0 else 0.0
+            set_whole(tree.links, link, TIMES, times + 1)
+            renew(tree, edge, link, before, weight)
+        reward = tree.sums[edge, REWARD]
         tree.edges[edge, VISITS] += 1.0
         tree.edges[edge, VALUE] = reward
-        if total > 0.0:
-            tree.edges[edge, VALUE] += bounded_mean(tree.edges[edge])
-            tree.edges[edge, ENTROPY] = tree.edges[edge, ENTROPY_SUM] / total
+        if tree.sums[edge, TOTAL] > 0.0:
+            tree.edges[edge, VALUE] += bounded_mean(tree.sums[edge])
         value += reward
         tree.returns[t + level, 0] = min(tree.returns[t + level, 0], value)
         tree.returns[t + level, 1] = max(tree.returns[t + level, 1], value)
         tree.nodes[node, VISITS] += 1.0
-        first, m = tree.node_index[node, FIRST_EDGE], tree.node_index[node, EDGES]
-        parts.backup(parts.settings, tree.nodes[node], tree.edges[first : first + m])
+        first, m = whole(tree.nodes, node, FIRST_EDGE), whole(tree.nodes, node, EDGES)
+        if parts.by_mean:
+            tree.nodes[node, VALUE] = mean_of(tree.nodes[node], tree.edges, first, first + m)
+        else:
+            parts.backup(parts.settings, tree.nodes[node], tree.edges[first : first + m])
     # The returns of each action of the root, as Welford counts them.
-    row = tree.root[tree.path[0, 1] - tree.node_index[0, FIRST_EDGE]]
-    row[0] += 1.0
-    away = value - row[1]
-    row[1] += away / row[0]
-    row[2] += away * (value - row[1])
+    row = tree.path[0, 1] - whole(tree.nodes, 0, FIRST_EDGE)
+    tree.root[row, 0] += 1.0
+    away = value - tree.root[row, 1]
+    tree.root[row, 1] += away / tree.root[row, 0]
+    tree.root[row, 2] += away * (value - tree.root[row, 1])
 
 
-@jit(types.int64(MODEL, PARTS, TREE, types.int64, types.int64, GENERATOR))
+@inner(types.int64(MODEL, PARTS, TREE, types.int64, types.int64, GENERATOR))
 def run(model, parts, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
     """`search` without handles."""
     if tree.nodes[0, VISITS] == 0.0:
         evaluate(model, parts, tree, 0, t, generator)
-    while tree.counts[DONE] < simulations and has_memory(tree):
+    while tree.counts[USED, DONE] < simulations and has_memory(tree):
         depth, value = descend(model, parts, tree, t, generator)
-        back_up(parts, tree, t, depth, value)
-        tree.counts[DONE] += 1
-        tree.counts[DEEPEST] = max(tree.counts[DEEPEST], depth)
-    return tree.counts[DONE]
+        back_up(model, parts, tree, t, depth, value)
+        tree.counts[USED, DONE] += 1
+        tree.counts[USED, DEEPEST] = max(tree.counts[USED, DEEPEST], depth)
+    return tree.counts[USED, DONE]
 
 
 @njit(types.int64(ENGINE, TREE, types.int64, types.int64, GENERATOR), cache=True)
@@ -485,68 +562,68 @@ def search(engine, tree, t, simulations, generator):  # type: ignore[no-untyped-
 
 
 @inlined
-def next_edge(tree, edge, child, following):  # type: ignore[no-untyped-def]
+def next_edge(tree, parent, edge, child):  # type: ignore[no-untyped-def]
     """The best tried choice after an edge and one of its successors, -1 where little was tried."""
-    key = (edge << KEY) | child
-    row = place(tree.link_table, key)
-    if tree.link_table[row, 0] != key:
+    link = link_place(tree.links, edge, child)
+    if whole(tree.links, link, EDGE) == NONE:
         return -1
-    node = tree.link_node[tree.link_table[row, 1]]
-    first = tree.node_index[node, FIRST_EDGE]
-    if first < 0 or tree.nodes[node, VISITS] < tree.exogenous_index[following, COUNT]:
+    node = whole(tree.links, link, NODE)
+    first = whole(tree.nodes, node, FIRST_EDGE)
+    exogenous = whole(tree.nodes, node, EXOGENOUS)
+    if first == NONE or tree.nodes[node, VISITS] < whole(tree.exogenous, exogenous, COUNT):
         return -1
     best, highest = -1, -np.inf
-    for edge in range(first, first + tree.node_index[node, EDGES]):
-        if tree.edges[edge, VISITS] > 0.0 and tree.edges[edge, VALUE] > highest:
-            best, highest = edge, tree.edges[edge, VALUE]
+    for after in range(first, first + whole(tree.nodes, node, EDGES)):
+        if tree.edges[after, VISITS] > 0.0 and tree.edges[after, VALUE] > highest:
+            best, highest = after, tree.edges[after, VALUE]
     return best
 
 
 _QUESTION = types.UniTuple(types.int64, 3)  # type: ignore[no-untyped-call]
 
 
-@njit(types.void(ENGINE, TREE, _QUESTION, GENERATOR, VECTOR), cache=True)
-def follow(engine, tree, question, generator, out):  # type: ignore[no-untyped-def]
+@njit(types.void(ENGINE, TREE, _QUESTION, GENERATOR, MATRIX, VECTOR), cache=True)
+def follow(engine, tree, question, generator, waiting, out):  # type: ignore[no-untyped-def]
     """Value and standard error (2,) of following the search; the question is the time, the root's
-    edge, and about how many rollouts to play."""
-    model, tree, generator = engine.model, borrowed(tree), borrowed(generator)
-    most = 1
-    for node in range(tree.counts[IN_EXOGENOUS]):
-        most = max(most, tree.exogenous_index[node, COUNT])
-    # Depth first: at every time at most one node's successors wait.
-    waiting = np.empty((model.horizon * most + 1, 3), dtype=np.int64)
-    weights = np.empty(len(waiting))
-    waiting[0, 0], waiting[0, 1], waiting[0, 2] = question[0], question[1], 0
-    weights[0] = 1.0
+    edge, and about how many rollouts to play. Depth first: at every time at most the successors of
+    one node wait, with their edge, exogenous node, time and weight (waiting, 4)."""
+    model, parts, tree = engine.model, engine.parts, borrowed(tree)
+    generator, waiting = borrowed(generator), borrowed(waiting)
+    waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = question[1], 0, question[0], 1.0
     size, value, variance = 1, 0.0, 0.0
     while size > 0:
         size -= 1
-        t, edge, parent = waiting[size]
-        weight = weights[size]
-        value += weight * tree.edges[edge, REWARD]
-        t += 1
-        if t == model.horizon:
-            continue
-        first, children = tree.exogenous_index[parent, FIRST], tree.exogenous_index[parent, COUNT]
-        below = 0.0
+        edge, parent, t = int(waiting[size, 0]), int(waiting[size, 1]), int(waiting[size, 2]) + 1
+        weight = waiting[size, 3]
+        value += weight * tree.sums[edge, REWARD]
+        children = 0 if t == model.horizon else whole(tree.exogenous, parent, COUNT)
         for child in range(children):
-            share = weight / children
-            if model.finite:
-                share = weight * (tree.probability[first + child] - below)
-                below = tree.probability[first + child]
-            following = tree.children[first + child]
-            after = next_edge(tree, edge, child, following)
+            share = weight * chance(model, tree, parent, child)
+            after = next_edge(tree, parent, edge, child)
+            place = whole(tree.exogenous, parent, FIRST) + child
             if after >= 0:
-                waiting[size, 0], waiting[size, 1], waiting[size, 2] = t, after, following
-                weights[size] = share
+                waiting[size, 0], waiting[size, 1] = after, tree.children[place]
+                waiting[size, 2], waiting[size, 3] = t, share
                 size += 1
             elif share > 0.0:
-                x, d = tree.exogenous[following], tree.resources[tree.edge_next[edge]]
+                state = t, tree.support[place], tree.resources[whole(tree.sums, edge, NEXT)]
                 plays = max(2, int(share * question[2]))
-                mean, squares = sampled_returns(model, False, t, x, d, plays, generator)
+                mean, squares = sampled_returns(model, parts, False, state, plays, generator)
                 value += share * mean
                 variance += share * share * (squares / (plays * (plays - 1)))
     out[0], out[1] = value, np.sqrt(variance)
+
+
+def follow_room(tree: Any) -> Any:
+    """Memory for `follow`."""
+    counts = tree.exogenous[: tree.counts[USED, IN_EXOGENOUS]].view(np.uint32)[:, COUNT]
+    return np.empty((len(tree.path) * int(counts.max()) + 1, 4))
+
+
+def root_edges(tree: Any) -> tuple[int, int]:
+    """The first edge of the root, and how many there are."""
+    first, m = tree.nodes[0].view(np.uint32)[[FIRST_EDGE, EDGES]]
+    return int(first), int(m)
 
 
 # Memory is made once, used again for every decision, and doubled where a search needs more.
@@ -558,70 +635,91 @@ def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int
     met = T * max(M, 1) if bellman else T
     # Where support is continuous, children that outgrow their places move to twice as many.
     children = T * max(M, 2 * most_children + 2)
-    needs = np.array([T * max(M, 1), children, T, met, T * kernel.most_actions, met])
+    needs = np.array([met, children, T, met, T * kernel.most_actions, met])
     # A simulation adds one node, and few edges and links; of resources there are never many.
     rows = needs + simulations + simulations // 4
     rows[IN_RESOURCES] = needs[IN_RESOURCES] + 64
+    counts = np.zeros((3, 9), dtype=np.int64)
+    counts[NEEDS, :6], counts[ROOM, :6] = needs, rows
     sizes = {"X": kernel.exogenous.size, "D": kernel.resource.size, "A": kernel.action_size}
+    sizes["3+X"] = 3 + sizes["X"]
 
-    def memory(rows: int, columns: Any = 0, kind: Any = int) -> Any:
-        """Memory that is there already: the search does not stop to get it page by page."""
+    def memory(rows: int, columns: Any, kind: Any) -> Any:
         wide = sizes.get(columns, columns)
-        return np.full((rows, wide) if wide else rows, 0, dtype=kind)
+        return np.zeros((rows, wide) if wide else rows, dtype=kind)
 
     growing = {name: memory(rows[i], wide, kind) for name, (i, kind, wide) in _GROWING.items()}
-    tables = {
-        name: memory(1 << (int(1.5 * rows[i]) - 1).bit_length(), 2) for name, i in _TABLES.items()
-    }
+    tables = {name: _table(name, int(1.5 * rows[i])) for name, i in _TABLES.items()}
     fixed = {
-        "counts": memory(9),
-        "needs": needs,
-        "room": rows,
-        "path": memory(T, 3),
-        "returns": memory(T, 2, float),
-        "root": memory(kernel.most_actions, 3, float),
+        "counts": counts,
+        "path": np.zeros((T, 3), dtype=np.int64),
+        "returns": np.zeros((T, 2)),
+        "root": np.zeros((kernel.most_actions, 3)),
     }
     return Tree(**fixed, **growing, **tables)
 
 
+def _table(name: str, rows: int) -> Any:
+    """An empty hash table with at least so many rows."""
+    size = 1 << (rows - 1).bit_length()
+    if name == "node_table":
+        return np.full(size, NONE, dtype=np.uint32)
+    if name == "links":
+        return np.full((size, 8), NONE, dtype=np.uint32).view(np.float64)
+    return np.full((size, 2), -1)
+
+
 def grown(tree: Any) -> Any:
     """The same tree with twice the room wherever one more simulation might not fit."""
-    full = tree.counts[: len(tree.room)] + tree.needs > tree.room
-    larger = {"room": np.where(full, 2 * tree.room, tree.room)}
+    used, needs, room = tree.counts[:, :6]
+    full = used + needs > room
+    tree.counts[ROOM, :6] = np.where(full, 2 * room, room)
+    larger = {}
     for name, (i, *_) in _GROWING.items():
         if full[i]:
             old = getattr(tree, name)
-            larger[name] = np.concatenate([old, np.empty_like(old)])
+            larger[name] = np.concatenate([old, np.zeros_like(old)])
     for name, i in _TABLES.items():
         if full[i]:
-            old = getattr(tree, name)
-            larger[name] = np.full((2 * len(old), 2), -1)
-            _refill(larger[name], old)
-    return tree._replace(**larger)
+            larger[name] = _table(name, 2 * len(getattr(tree, name)))
+    result = tree._replace(**larger)
+    _refill(result, tree.links, *(bool(full[i]) for i in _TABLES.values()))
+    return result
 
 
 def plant(tree: Any, state: State) -> None:
     """Empty the tree and make a state its root: exogenous node 0, resource 0, decision node 0."""
-    tree.counts[:] = 0
-    for name in _TABLES:
-        getattr(tree, name).fill(-1)
+    tree.counts[USED] = 0
+    tree.resource_table.fill(-1)
+    tree.node_table.fill(NONE)
+    tree.links.view(np.uint32).fill(NONE)
     tree.returns[:] = np.inf, -np.inf
     tree.root[:] = 0.0
-    tree.exogenous[0] = state.exogenous
-    tree.exogenous_index[0] = 0
+    tree.exogenous[0, :X] = 0.0
+    tree.exogenous[0, X:] = state.exogenous
     tree.resources[0] = state.resource
     tree.nodes[0] = 0.0
-    tree.node_index[0] = (0, 0, -1, 0)
-    tree.counts[[IN_EXOGENOUS, IN_RESOURCES, IN_NODES]] = 1
+    tree.nodes[0].view(np.uint32)[FIRST_EDGE] = NONE
+    tree.counts[USED, [IN_EXOGENOUS, IN_RESOURCES, IN_NODES]] = 1
 
 
-@njit(cache=True)
-def _refill(table, old):  # type: ignore[no-untyped-def]
-    """Enter every key of an old hash table into a new one."""
-    for row in range(old.shape[0]):
-        if old[row, 0] != -1:
-            new = place(table, old[row, 0])
-            while table[new, 0] != -1:
-                new = (new + 1) & (table.shape[0] - 1)
-            table[new, 0] = old[row, 0]
-            table[new, 1] = old[row, 1]
+@njit(types.void(TREE, MATRIX, types.boolean, types.boolean, types.boolean), cache=True)
+def _refill(tree, old, resources, nodes, links):  # type: ignore[no-untyped-def]
+    """Enter what there is into hash tables that are new."""
+    tree, old = borrowed(tree), borrowed(old)
+    if resources:
+        used = tree.counts[USED, IN_RESOURCES]
+        tree.counts[USED, IN_RESOURCES] = 1  # the root's is in no table
+        for number in range(1, used):
+            resource_number(tree, tree.resources[number])
+    if nodes:
+        for node in range(tree.counts[USED, IN_NODES]):
+            one, other = whole(tree.nodes, node, EXOGENOUS), whole(tree.nodes, node, RESOURCE)
+            tree.node_table[node_place(tree, one, other)] = node
+    if links:
+        for row in range(old.shape[0]):
+            edge = whole(old, row, EDGE)
+            if edge != NONE:
+                link = link_place(tree.links, edge, whole(old, row, CHILD))
+                for column in range(4):
+                    tree.links[link, column] = old[row, column]

@@ -34,46 +34,70 @@ import numpy as np
 from numba import types
 
 from counterplan.core.compiled import njit
-from counterplan.planning.compiled import GENERATOR, VECTOR, borrowed, inlined, jit
+from counterplan.core.validation import FloatArray
+from counterplan.planning.compiled import (
+    GENERATOR,
+    VECTOR,
+    borrowed,
+    inlined,
+    inner,
+    jit,
+    play_with,
+)
 from counterplan.planning.search.kernel import (
-    BACKUP,
+    BOUNDED,
     CLIP,
+    CLIPPED,
     ENGINE,
     ENTROPY,
     ENTROPY_WEIGHT,
     EPSILON,
     EXPLORATION,
     LEAF,
-    LEAF_SIGNATURE,
     MODEL,
+    OWN_LEAF,
+    PARTS,
+    ROLLOUT,
     SCALE,
-    SELECT,
+    SIGNATURES,
     TEMPERATURE,
     TRUST,
     VALUE,
     VISITS,
+    WEIGHED,
     WEIGHT,
+    Kernel,
+    no_leaf,
+    no_play,
+    set_parts,
     uniform_policy,
+    with_model,
 )
 
 
-@jit(SELECT)
-def ucb(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
-    """The highest upper confidence bound."""
+@inlined
+def highest_bound(settings, spread, visits, edges, first, end):  # type: ignore[no-untyped-def]
+    """The edge from `first` on, before `end`, with the highest upper confidence bound."""
     unit = settings[SCALE] if settings[SCALE] > 0.0 else spread
-    width = settings[EXPLORATION] * unit * np.sqrt(np.log(node[VISITS]))
-    best, highest = 0, -np.inf
-    for a in range(edges.shape[0]):
-        visits = edges[a, VISITS]
-        if visits == 0.0:
+    width = settings[EXPLORATION] * unit * np.sqrt(np.log(visits))
+    best, highest = first, -np.inf
+    for a in range(first, end):
+        tried = edges[a, VISITS]
+        if tried == 0.0:
             return a
-        bound = edges[a, VALUE] + width / np.sqrt(visits)
+        bound = edges[a, VALUE] + width / np.sqrt(tried)
         if bound > highest:
             best, highest = a, bound
     return best
 
 
-@jit(SELECT)
+@jit
+def ucb(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
+    """The highest upper confidence bound."""
+    return highest_bound(settings, spread, node[VISITS], edges, 0, edges.shape[0])
+
+
+@jit
 def boltzmann(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
     """An action by the weights that the backup left at the edges, mixed with the uniform law."""
     m = edges.shape[0]
@@ -92,13 +116,19 @@ def boltzmann(settings, spread, node, edges, generator):  # type: ignore[no-unty
     return m - 1
 
 
-@jit(BACKUP)
-def mean(settings, node, edges):  # type: ignore[no-untyped-def]
-    """The mean of all returns, the leaf's first."""
+@inlined
+def mean_of(node, edges, first, end):  # type: ignore[no-untyped-def]
+    """The mean of all returns, the leaf's first, by the edges from `first` on, before `end`."""
     total = node[LEAF]
-    for a in range(edges.shape[0]):
+    for a in range(first, end):
         total += edges[a, VISITS] * edges[a, VALUE]
-    node[VALUE] = total / node[VISITS]
+    return total / node[VISITS]
+
+
+@jit
+def mean(settings, node, edges):  # type: ignore[no-untyped-def]
+    """The mean of all returns."""
+    node[VALUE] = mean_of(node, edges, 0, edges.shape[0])
 
 
 @inlined
@@ -131,21 +161,21 @@ def best(node, edges):  # type: ignore[no-untyped-def]
     return highest
 
 
-@jit(BACKUP)
+@jit
 def soft(settings, node, edges):  # type: ignore[no-untyped-def]
     """The value with the entropy of the best Boltzmann policy."""
     highest, total = weigh(node, edges, settings[TEMPERATURE], 0.0)
     node[VALUE] = highest + settings[TEMPERATURE] * np.log(total)
 
 
-@jit(BACKUP)
+@jit
 def highest(settings, node, edges):  # type: ignore[no-untyped-def]
     """The value of the best action, explored by Boltzmann weights."""
     weigh(node, edges, settings[TEMPERATURE], 0.0)
     node[VALUE] = best(node, edges)
 
 
-@jit(BACKUP)
+@jit
 def entropy(settings, node, edges):  # type: ignore[no-untyped-def]
     """The value of the best action; entropy counts in the weights, less and less."""
     decayed = settings[ENTROPY_WEIGHT] / np.log(np.e + node[VISITS])
@@ -159,110 +189,99 @@ def entropy(settings, node, edges):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def copy(source, target):  # type: ignore[no-untyped-def]
-    """Number by number: a slice would ask for memory in between."""
-    for i in range(source.shape[0]):
-        target[i] = source[i]
-
-
-@inlined
-def play_on(model, is_random, t, x, d, generator):  # type: ignore[no-untyped-def]
+def play_on(model, parts, is_random, t, x, d, generator):  # type: ignore[no-untyped-def]
     """The return of one simulated future, by random actions or by the model's policy."""
-    parameters, actions = model.parameters, model.room_actions
-    now, then = model.room_exogenous[0], model.room_exogenous[1]
-    level, left = model.room_resource[0], model.room_resource[1]
-    copy(x, now)
-    copy(d, level)
-    total = 0.0
-    while True:
-        m = model.actions(parameters, t, now, level, actions)
-        a = 0
-        if is_random:
-            a = uniform_policy(parameters, t, now, level, generator, actions, m)
-        elif m > 1:
-            a = model.policy(parameters, t, now, level, generator, actions, m)
-        total += model.step(parameters, t, now, level, actions[a], left)
-        t += 1
-        if t == model.horizon:
-            return total
-        model.draw(parameters, t - 1, now, generator, then)
-        now, then = then, now
-        level, left = left, level
-
-
-@jit(LEAF_SIGNATURE)
-def rollout(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """The return of one simulated future."""
-    return play_on(model, False, t, x, d, generator)
-
-
-@jit(LEAF_SIGNATURE)
-def bounded(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """The middle of the bounds."""
-    limits = model.room_bounds
-    model.bounds(model.parameters, model.tables, t, x, d, generator, limits)
-    if np.isinf(limits[0]):
-        return limits[1]
-    if np.isinf(limits[1]):
-        return limits[0]
-    return 0.5 * (limits[0] + limits[1])
+    is_random |= parts.is_random
+    now, level = model.room_exogenous, model.room_resource
+    room = model.horizon, is_random, model.room_actions, now, level
+    if parts.is_fused:
+        return parts.play(model.parameters, t, x, d, generator, room)
+    state = model.parameters, t, x, d
+    return play_with(model.draw, model.actions, model.step, model.policy, state, generator, room)
 
 
 @inlined
-def within(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """A rollout, if it is to be clipped moved into the bounds, which are left in their room."""
-    value = rollout(model, settings, t, x, d, generator)
-    if settings[CLIP] < 1.0 and generator.random() >= settings[CLIP]:
-        return value
+def leaf_value(model, parts, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """What the leaf part says of a state. The bounds that it asked for are left in their room,
+    unless they are to be forgotten."""
+    how, settings = parts.how, parts.settings
+    if how == OWN_LEAF:
+        return parts.leaf(model, settings, t, x, d, generator)
+    value = 0.0
+    if how != BOUNDED:
+        value = play_on(model, parts, False, t, x, d, generator)
+        chosen = how != ROLLOUT and (settings[CLIP] >= 1.0 or generator.random() < settings[CLIP])
+        if not chosen:
+            return value
     limits = model.room_bounds
     model.bounds(model.parameters, model.tables, t, x, d, generator, limits)
-    return min(max(value, limits[0]), limits[1])
-
-
-@jit(LEAF_SIGNATURE)
-def clipped(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """A rollout within the bounds, which are forgotten again."""
-    value = within(model, settings, t, x, d, generator)
-    model.room_bounds[0], model.room_bounds[1] = -np.inf, np.inf
-    return value
-
-
-@jit(LEAF_SIGNATURE)
-def weighed(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
-    """The lower bound, and a rollout within the bounds as far as it is trusted."""
-    value, low = within(model, settings, t, x, d, generator), model.room_bounds[0]
+    low, high = limits[0], limits[1]
+    if how == BOUNDED:
+        if np.isinf(low) or np.isinf(high):
+            return high if np.isinf(low) else low
+        return 0.5 * (low + high)
+    value = min(max(value, low), high)
+    if how == CLIPPED:
+        limits[0], limits[1] = -np.inf, np.inf
+        return value
     return value if np.isinf(low) else low + settings[TRUST] * (value - low)
 
 
 _MOMENTS = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]
-_FROM = (types.int64, VECTOR, VECTOR, types.int64, GENERATOR)
+_FROM = types.Tuple([types.int64, VECTOR, VECTOR])  # type: ignore[no-untyped-call]
 
 
-@jit(_MOMENTS(MODEL, types.boolean, *_FROM))
-def sampled_returns(model, is_random, t, x, d, plays, generator):  # type: ignore[no-untyped-def]
+@inner(_MOMENTS(MODEL, PARTS, types.boolean, _FROM, types.int64, GENERATOR))
+def sampled_returns(model, parts, is_random, state, plays, generator):  # type: ignore[no-untyped-def]
     """The mean and the sum of squared deviations of some returns from a state (Welford)."""
+    t, x, d = state
     mean, squares = 0.0, 0.0
     for i in range(plays):
-        value = play_on(model, is_random, t, x, d, generator)
+        value = play_on(model, parts, is_random, t, x, d, generator)
         away = value - mean
         mean += away / (i + 1)
         squares += away * (value - mean)
     return mean, squares
 
 
-@njit(types.float64(ENGINE, *_FROM), cache=True)
+@njit(types.float64(ENGINE, types.int64, VECTOR, VECTOR, types.int64, GENERATOR), cache=True)
 def pilot(engine, t, x, d, plays, generator):  # type: ignore[no-untyped-def]
     """The standard deviation of the returns of random play from a state."""
-    _, squares = sampled_returns(engine.model, True, t, x, d, plays, borrowed(generator))
+    model, parts, state = engine.model, engine.parts, (t, borrowed(x), borrowed(d))
+    _, squares = sampled_returns(model, parts, True, state, plays, borrowed(generator))
     return np.sqrt(squares / max(plays - 1, 1))
 
 
+def engine(
+    kernel: Kernel, select: Any, backup: Any, leaf: Any, settings: FloatArray
+) -> tuple[Any, Any]:
+    """A kernel, parts and settings in the form that the search takes; and the arrays that it
+    borrows, which the caller keeps. The leaf is a compiled function or how the loop values one."""
+    numbers = (
+        kernel.horizon,
+        kernel.most_successors > 0,
+        kernel.parameters,
+        kernel.tables,
+        np.empty(2),
+        np.empty((kernel.most_actions, kernel.action_size)),
+        np.empty((2, kernel.exogenous.size)),
+        np.empty((2, kernel.resource.size)),
+    )
+    made = with_model(*(getattr(kernel, name) for name in SIGNATURES), numbers)  # type: ignore[call-arg]
+    play, own = kernel.play, callable(leaf)
+    inside = (select is ucb, backup is mean, play is not None, kernel.policy is uniform_policy)
+    how = OWN_LEAF if own else leaf
+    parts = (select, backup, leaf if own else no_leaf, play or no_play, settings)
+    set_parts(made, *parts, (*inside, how))
+    return made, (numbers, settings)
+
+
 def named(leaf: Any, clip: bool) -> Any:
-    """The leaf part that a planner's option stands for."""
+    """The leaf part that a planner's option stands for: which of the above, or a function."""
     if callable(leaf):
         return leaf
     if leaf == "bounds":
-        return bounded
+        return BOUNDED
     if not clip:
-        return rollout
-    return clipped if leaf == "clipped" else weighed
+        return ROLLOUT
+    return CLIPPED if leaf == "clipped" else WEIGHED

@@ -27,6 +27,7 @@ from functools import partial
 from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -65,6 +66,11 @@ TRUST = (0.25, 0.5)
 PILOT_PLAYS = 64
 # Rollouts that value a decision: as many as simulations, but not fewer than these.
 LEAST_PLAYS = 200
+# A tree that was asked again and again about one state is planted anew after this many searches.
+KEPT = 8
+# Trees and sessions of searches with more simulations are given back to the system after use, and
+# no more than so many sessions of one problem are kept.
+FEW, SESSIONS = 20_000, 4
 # Simulations between two calls of `progress`.
 AT_ONCE = 256
 # More would not fit in memory: each may add a node to the tree.
@@ -72,12 +78,36 @@ MOST_SIMULATIONS = 10**8
 LEAVES = ("auto", "rollout", "uniform", "bounds", "clipped")
 
 
+# What is prepared of problems that never change: kernels, bound tables, sessions.
+_prepared: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+
+
+# Room for a tree that nobody uses at the moment, by the widths of its arrays.
+_spares: dict[Any, Any] = {}
+
+
+def prepared(problem: Any, key: Any, make: Callable[[], Any]) -> Any:
+    """What was made of a problem under this key before; kept where the problem cannot change."""
+    if not getattr(getattr(problem, "__dataclass_params__", None), "frozen", False):
+        return make()
+    try:
+        kept = _prepared.setdefault(problem, {})
+    except TypeError:  # it has no hash, or there are no weak references to it
+        return make()
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
+
+
 def kernel_of(problem: ExogenousModel, quantiles: int) -> Kernel:
     """The model's compiled functions, or its methods called from compiled code."""
     checked_problem(problem)
     if isinstance(problem, Compiled):
         with suppress(NotApplicableError):
-            return checked_kernel(problem.compiled(quantiles=quantiles))
+            found: Kernel = prepared(
+                problem, quantiles, lambda: checked_kernel(problem.compiled(quantiles=quantiles))
+            )
+            return found
     from counterplan.planning.search.interpreted import interpret
 
     return interpret(problem)
@@ -120,7 +150,8 @@ def kernel_with_bounds(
                 "bounds(state) -> (lower, upper), or its kernel `bounds`, or plan with clip=False"
             )
         if isinstance(problem, HasBoundTables) and kernel.tables.size == 0:
-            kernel = replace(kernel, tables=problem.bound_tables(BOUND_SAMPLES, seed))
+            tables = prepared(problem, "tables", lambda: problem.bound_tables(BOUND_SAMPLES, seed))
+            kernel = replace(kernel, tables=tables)
     except NotApplicableError:
         if needed or clip is not None:
             raise
@@ -148,7 +179,9 @@ class Session:
         tables: FloatArray | None = None,
     ) -> None:
         """tables: what a leaf part of one's own reads, in place of the model's bounds."""
-        chance, self._generator = generator(seed).spawn(2)
+        # The tables of bounds belong to the problem, whatever the seed: their error is allowed for.
+        chance = generator(0).spawn(1)[0]
+        self.reseed(seed)
         self._planner, self._parts, self._sign = planner, planner.parts(), sign_of(problem)
         kernel, clipped = kernel_with_bounds(
             problem,
@@ -164,10 +197,20 @@ class Session:
         self._kernel, self._settings = kernel, self._numbers(clipped)
         leaf = part.named(planner.leaf, clipped > 0.0)
         parts = (self._parts.select, self._parts.backup, leaf, self._settings)
-        self._engine, self._borrowed = compiled.engine(kernel, *parts)
+        self._engine, self._borrowed = part.engine(kernel, *parts)
         factor, power = planner.widening
         most_children = ceil(factor * planner.simulations**power)
         self._tree = tree.allocate(kernel, most_children, planner.bellman, planner.simulations)
+        self._at: State | None = None
+
+    @property
+    def calls_back(self) -> bool:
+        """Whether it holds on to the problem itself."""
+        return self._kernel.model is not None
+
+    def reseed(self, seed: Seed) -> None:
+        """Begin the planner's own chance anew."""
+        self._generator = generator(seed).spawn(2)[1]
 
     def _numbers(self, clipped: float) -> FloatArray:
         """What the parts read, by place."""
@@ -184,9 +227,49 @@ class Session:
         """The decision at a state; `progress` is told of some simulations at a time."""
         if state.t == self._kernel.horizon:
             return self._over()
-        began = clock()
+        self._at = None
+        return self._search(state, progress, clock())
+
+    def resume(self, state: State) -> Plan:
+        """The decision at a state, with what the search knows of it from the state before."""
+        from counterplan.planning.search.transplant import find
+
+        began, at = clock(), self._at
+        if state.t == self._kernel.horizon:
+            return self._over()
+        is_root = at is not None and state.t == at.t
+        node = None
+        if at is not None and (is_root or state.t == at.t + 1):
+            node = find(self._tree, state, is_root)
+        used = self._tree.counts[tree.USED, tree.IN_NODES]
+        if node is None or (is_root and used > KEPT * self._planner.simulations):
+            self._at = None
+        elif not is_root:
+            self._move(state, node)
+        self._tree.counts[tree.USED, [tree.DONE, tree.DEEPEST, tree.TRANSPOSITIONS]] = 0
+        found = self._search(state, None, began)
+        self._at = state
+        return found
+
+    def _move(self, state: State, node: int) -> None:
+        """Make a node the root of a tree of its own; the room of the old one is used again."""
+        from counterplan.planning.search.transplant import has_room_for, like, transplant
+
+        sizes = tuple(one.shape[1:] for one in self._tree)
+        spare = _spares.pop(sizes, None)
+        if spare is None or not has_room_for(spare, self._tree):
+            spare = like(self._tree)
+        tree.plant(spare, state)
+        transplant(self._tree, spare, node)
+        self._tree, old = spare, self._tree
+        if self._planner.simulations <= FEW:
+            _spares[sizes] = old
+
+    def _search(self, state: State, progress: ProgressCallback | None, began: float) -> Plan:
+        """Simulate from a state, in the tree there is or in a new one."""
         self._set_units(state)
-        tree.plant(self._tree, state)
+        if self._at is None:
+            tree.plant(self._tree, state)
         total, done, is_stopped = self._planner.simulations, 0, False
         watch = Watch("simulations", progress=progress)
         while done < total and not is_stopped:
@@ -209,9 +292,9 @@ class Session:
             self._settings[place] = unit * self._parts.settings[place]
 
     def _plan(self, state: State, seconds: float) -> Plan:
-        first, m = self._tree.node_index[0, tree.FIRST_EDGE :]
+        first, m = tree.root_edges(self._tree)
         returns = self._tree.root[:m]
-        visits = returns[:, 0].astype(np.int64)
+        visits = self._tree.edges[first : first + m, compiled.VISITS].astype(np.int64)
         values = np.where(visits > 0, self._tree.edges[first : first + m, compiled.VALUE], -np.inf)
         index = int(np.argmax(values))
         value = self._tree.nodes[0, compiled.VALUE] if self._parts.soft else values[index]
@@ -236,10 +319,11 @@ class Session:
         """The decision, valued by following the search's choices."""
         if decision.status is PlanStatus.OVER or self._parts.soft:
             return decision
-        edge = int(self._tree.node_index[0, tree.FIRST_EDGE]) + decision.index
+        edge = tree.root_edges(self._tree)[0] + decision.index
         question = (state.t, edge, max(LEAST_PLAYS, self._planner.simulations))
         found = np.empty(2)
-        tree.follow(self._engine, self._tree, question, self._generator, found)
+        waiting = tree.follow_room(self._tree)
+        tree.follow(self._engine, self._tree, question, self._generator, waiting, found)
         value, bounds = self._sign * float(found[0]), decision.bounds
         if bounds is not None and self._settings[compiled.CLIP] > 0.0:
             value = min(max(value, bounds.low), bounds.high)
@@ -255,13 +339,14 @@ class Session:
         return Interval(float(low), float(high))
 
     def _stats(self, seconds: float) -> Mapping[str, float]:
-        counts = self._tree.counts.tolist()
+        counts = self._tree.counts[tree.USED].tolist()
         stats = {
             "simulations": counts[tree.DONE],
             "seconds": seconds,
             "simulations_per_second": counts[tree.DONE] / seconds,
             "nodes": counts[tree.IN_NODES],
             "exogenous_nodes": counts[tree.IN_EXOGENOUS],
+            "reused": int(self._tree.nodes[0, compiled.VISITS]) - 1 - counts[tree.DONE],
             "depth": counts[tree.DEEPEST],
             "transpositions": counts[tree.TRANSPOSITIONS],
             "temperature": float(self._settings[compiled.TEMPERATURE]),
@@ -309,11 +394,16 @@ Decide: TypeAlias = Callable[[State], HasAction]
 
 @runtime_checkable
 class Follows(Protocol):
-    """A decision maker of this library: tells its progress, and values what it decides."""
+    """A decision maker of this library: tells its progress, values what it decides, and can go on
+    with what it knows from the state before."""
 
     def __call__(self, state: State, progress: ProgressCallback | None = None) -> Plan: ...
 
     def followed(self, decision: Plan, state: State) -> Plan: ...
+
+    def resume(self, state: State) -> Plan: ...
+
+    def reseed(self, seed: Seed) -> None: ...
 
 
 @runtime_checkable
@@ -391,8 +481,12 @@ class TreePlanner(ABC):
     def parts(self) -> Parts:
         """The composition."""
 
+    def is_grounded(self, problem: ExogenousModel) -> bool:
+        """Whether the search of this problem needs a basis (`grounded`)."""
+        return self.leaf == "auto" and not stands_alone(checked_problem(problem))
+
     def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
-        if self.leaf == "auto" and not stands_alone(checked_problem(problem)):
+        if self.is_grounded(problem):
             from counterplan.planning.search.grounded import Grounded, on_lattice
 
             planner = replace(self, leaf=on_lattice)
@@ -491,27 +585,35 @@ PLANNERS: Mapping[str, type[TreePlanner]] = {
 
 def plan(
     problem: ExogenousModel,
-    state: State | None = None,
+    state: State | Planner | None = None,
     planner: Planner | None = None,
+    *,
     clip: Clip = None,
     seed: Seed = 0,
     progress: ProgressCallback | None = None,
 ) -> Plan:
     """Decide at a state (default: the problem's start).
 
+    state    may be left out where a planner follows: plan(problem, UCT(1000))
     planner  default: UCT with 1,000 simulations
     clip     leaf values are kept within the model's bounds: True, False, or with which probability
              (the paper's alpha_c); None: if the model has bounds
     progress  called for some simulations at a time; False stops the search, and the plan's status
               says so (planners of one's own are not asked)
     """
-    chosen = planner if planner is not None else UCT()
-    if not isinstance(chosen, Planner):
-        raise InputError(
-            f"{type(chosen).__name__} is not a planner such as UCT(simulations=1000): "
-            "a policy is played by evaluate"
-        )
+    if isinstance(state, Planner):
+        if planner is not None:
+            raise InputError("two planners were given: plan(problem, state, planner)")
+        state, planner = None, state
+    chosen = checked_planner(planner)
     place = checked_state(checked_problem(problem), state)
+    is_own = not isinstance(chosen, TreePlanner) or type(chosen).begin is not TreePlanner.begin
+    if isinstance(chosen, TreePlanner) and not is_own and not chosen.is_grounded(problem):
+        session = _session(chosen, problem, clip, seed)
+        # A tree search values its decision by following its choices.
+        found = session.followed(session(place, progress), place)
+        _keep(session, chosen, problem, clip)
+        return found
     decide = chosen.begin(problem, clip, seed)
     decision = decide(place, progress) if isinstance(decide, Follows) else decide(place)
     if not isinstance(decision, Plan):
@@ -519,5 +621,38 @@ def plan(
             f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "
             "planner.begin(problem)(state), or play it with evaluate"
         )
-    # A tree search values its decision by following its choices.
     return decide.followed(decision, place) if isinstance(decide, Follows) else decision
+
+
+def checked_planner(planner: object) -> Planner:
+    """A planner; none: UCT."""
+    if planner is None:
+        return UCT()
+    if not isinstance(planner, Planner):
+        raise InputError(
+            f"{type(planner).__name__} is not a planner such as UCT(simulations=1000): "
+            "a policy is played by evaluate"
+        )
+    return planner
+
+
+def _session(planner: TreePlanner, problem: ExogenousModel, clip: Clip, seed: Seed) -> Session:
+    """A session, the last one with the same planner if it is there and free."""
+    kept = None
+    with suppress(TypeError):  # numbers of a planner's own need not have a hash
+        kept = prepared(problem, "sessions", dict).pop((planner, clip), None)
+    if kept is None:
+        return Session(planner, problem, clip, seed)
+    kept.reseed(seed)
+    return kept  # type: ignore[no-any-return]
+
+
+def _keep(session: Session, planner: TreePlanner, problem: ExogenousModel, clip: Clip) -> None:
+    """Let the next plan have it."""
+    if planner.simulations > FEW or session.calls_back:
+        return
+    with suppress(TypeError):
+        kept = prepared(problem, "sessions", dict)
+        kept[planner, clip] = session
+        while len(kept) > SESSIONS:
+            kept.pop(next(iter(kept)), None)
