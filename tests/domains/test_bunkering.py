@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+import counterplan as cp
 from counterplan.domains.bunkering import (
     Bunkering,
     VoyageValue,
@@ -19,7 +21,12 @@ from counterplan.domains.bunkering import (
     log_normal_prices,
     price_law,
 )
-from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.errors import (
+    CounterplanError,
+    InfeasibleError,
+    InputError,
+    NotApplicableError,
+)
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.model import State
 from counterplan.planning.policies import OpenLoop, Optimal, Resolve, follow
@@ -27,6 +34,7 @@ from counterplan.planning.processes.base import draw_paths
 from counterplan.planning.processes.modes import MarkovModes
 from counterplan.planning.processes.prices import BootstrapPrices, read_prices
 from counterplan.planning.search.planners import UCT, plan
+from counterplan.testing import check_model
 
 from .planning_support import best_sequence, bounds_at, discretised, mean_of, visited, voyages
 
@@ -380,3 +388,38 @@ def test_recorded_prices(record: str) -> None:
     assert decision.bounds.low <= problem.optimal_value() <= decision.bounds.high
     lost = problem.loss(0, problem.start.exogenous[None], np.zeros((1, 1)), decision.action[None])
     assert lost[0] <= 0.02 * problem.optimal_value()
+
+
+def test_ports_with_prices_of_their_own() -> None:
+    voyage = Bunkering.configured(legs="12,25,10", capacity="40", ports="600,540/660,500/580/700")
+    assert voyage.legs.tolist() == [12.0, 25.0, 10.0]  # type: ignore[union-attr]
+    # By hand: each decision of amounts to order up to, over the six equally likely price paths.
+    least = np.inf
+    for up in (12.0, 37.0, 40.0):
+        total = 600 * up
+        for second in (540.0, 660.0):
+            level = up - 12.0
+            best = np.inf
+            for to in (level, 25.0, 35.0):
+                if to >= max(level, 25.0):
+                    missing = max(35.0 - to, 0.0)
+                    best = min(best, second * (to - level) + missing * (500 + 580 + 700) / 3)
+            total += best / 2
+        least = min(least, total)
+    assert cp.exact_value(voyage) == pytest.approx(least, rel=1e-12)
+    check_model(voyage)
+    assert set(np.unique(voyage.sample_paths(200, 0)[:, 2])) == {500.0, 580.0, 700.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"legs": "12,x"}, "--legs '12,x'"),
+        ({"ports": "1,2"}, "there are 7 legs"),
+        ({"ports": "600,5", "legs": "1,2", "config": "A"}, "leave out"),
+        ({"legs": "12,60"}, "leg t=1 needs 60"),
+    ],
+)
+def test_bad_legs_and_ports(options: dict[str, str], said: str) -> None:
+    with pytest.raises(CounterplanError, match=re.escape(said)):
+        Bunkering.configured(**options)  # type: ignore[arg-type]

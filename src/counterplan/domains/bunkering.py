@@ -374,6 +374,8 @@ class Bunkering(HasFutures):
         prices: str | None = None,
         prices_csv: Path | None = None,
         capacity: str | None = None,
+        legs: str | None = None,
+        ports: str | None = None,
     ) -> Bunkering:
         """The voyage that options of the command line ask for.
 
@@ -382,6 +384,9 @@ class Bunkering(HasFutures):
         prices_csv  recorded prices (.csv with Date and Price) instead of a configuration's; between
                     two ports they move as between two rows
         capacity    of the tank
+        legs        fuel that each leg uses, with commas between: 12,25,30
+        ports       each port's price, or prices that are equally likely with / between:
+                    600,540/580,620
         """
         kind: Any = prices or "independent"
         if kind not in ("independent", "global"):
@@ -390,12 +395,17 @@ class Bunkering(HasFutures):
             )
         check_config(config)
         size = cls.capacity if capacity is None else positive_number(capacity, "a number")
+        used = _amounts(legs, "--legs") if legs is not None else LEGS
+        if ports is not None:
+            if config is not None or prices is not None or prices_csv is not None:
+                raise InputError("--ports brings its own prices: leave out other options of prices")
+            return cls(prices=PortPrices.read(ports, len(used)), legs=used, capacity=size)
         if prices_csv is None:
-            return cls(config or "A", kind, capacity=size)
+            return cls(config or "A", kind, legs=used, capacity=size)
         if config is not None:
             raise InputError("--config names prices, and --prices-csv brings its own: give one")
         record = BootstrapPrices.from_csv(prices_csv, kind=kind)
-        problem = cls(prices=record, capacity=size)
+        problem = cls(prices=record, legs=used, capacity=size)
         try:
             for t in range(problem.horizon):
                 record.factors(t)
@@ -501,6 +511,41 @@ def _padded(rows: list[FloatArray] | list[IntArray], filler: float) -> FloatArra
 
 
 # --- Prices -----------------------------------------------------------------------------------
+
+
+def _amounts(text: str, flag: str) -> list[float]:
+    """Numbers with commas between."""
+    try:
+        return [number(one, flag, 0.0) for one in text.split(",")]
+    except InputError:
+        raise InputError(f"{flag} {text!r}: give numbers with commas between: 12,25,30") from None
+
+
+@dataclass(frozen=True, eq=False)
+class PortPrices(BootstrapPrices):
+    """Every port has prices of its own, of which one is met, all equally likely.
+
+    ports  of each port its prices, the first port's being known
+    """
+
+    ports: tuple[tuple[float, ...], ...] = ()
+
+    @classmethod
+    def read(cls, text: str, count: int) -> PortPrices:
+        """From texts such as 600,540/580,620."""
+        ports = tuple(tuple(_amounts(one.replace("/", ","), "--ports")) for one in text.split(","))
+        if len(ports) != count or len(ports[0]) != 1:
+            raise InputError(
+                f"--ports has prices of {len(ports)} ports: there are {count} legs, each from a "
+                "port, and the first one's price is known: give one price for it"
+            )
+        known = np.array([np.mean(one) for one in ports])
+        return cls(np.append(known, known[-1]), ports[0][0], kind="independent", ports=ports)
+
+    def factors(self, t: int) -> FloatArray:
+        """Sorted: what x_{t+1} may be, in units of `initial`."""
+        prices = self.ports[min(t + 1, len(self.ports) - 1)]
+        return np.sort(np.array(prices)) / float(self.start[0])
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,9 @@ def stated(name: str) -> ProblemChoice:
         if key not in known:
             near = get_close_matches(key, known, 1) or list(known)
             raise FileError(f"{name}: {domain} has no entry {key!r}; it has {', '.join(near)}")
-        several = isinstance(value, list)
-        text = ",".join(map(str, value)) if several else str(value)
+        several = [value] if not isinstance(value, list) else value
+        text = ",".join("/".join(map(str, one)) if isinstance(one, list) else str(one)
+                        for one in several)  # fmt: skip
         kind = known[key].kind
         is_right = isinstance(value, bool) if kind is bool else not isinstance(value, bool | dict)
         try:
