@@ -110,8 +110,15 @@ class Oracle:
                 row[self.columns[before, "level", store.name]] = store.keep
             self.equal.append((row, -inflow))
 
-    def solve(self) -> float:
-        """The optimum, in the model's sense."""
+    def keep(self, actions: dict[int, FloatArray], slack: float) -> None:
+        """Hold the numbers of an action at some steps of a chain."""
+        for t, action in actions.items():
+            own = [(key, j) for key, j in self.columns.items() if key[0] == t and key[1] != "level"]
+            for (_, j), value in zip(own, action.tolist(), strict=True):
+                self.bounds[j] = (max(value - slack, 0.0), value + slack)
+
+    def solve(self) -> float | None:
+        """The optimum, in the model's sense; None where nothing is possible."""
 
         def dense(rows: list[tuple[dict[int, float], float]]) -> Any:
             matrix = np.zeros((len(rows), len(self.cost)))
@@ -121,6 +128,8 @@ class Oracle:
             return matrix, np.array([right for _, right in rows])
 
         solved = linprog(self.cost, *dense(self.most), *dense(self.equal), bounds=self.bounds)
+        if solved.status == 2:
+            return None
         assert solved.status == 0, solved.message
         return float(-solved.fun if self.model.sense == "max" else solved.fun)
 

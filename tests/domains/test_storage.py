@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.domains.storage import Demand, Flow, Storage, Store
+from counterplan.errors import CounterplanError, InfeasibleError
 from counterplan.planning.model import State
+from counterplan.planning.policies import played
+from counterplan.planning.processes import GBM
 from counterplan.planning.stages import allocate_stages
 from counterplan.testing import check_model
 
@@ -84,3 +91,93 @@ def test_models_are_consistent(seed: int) -> None:
 @pytest.mark.parametrize("kind", MAKERS)
 def test_models_of_several_are_consistent(kind: str) -> None:
     check_model(MAKERS[kind](np.random.default_rng(1), horizon=4))
+
+
+@pytest.mark.parametrize("kind", [*MAKERS, "one"])
+def test_the_best_few_changes_are_the_best_of_all_choices_of_steps(kind: str) -> None:
+    for seed in range(3):
+        problem = {**MAKERS, "one": random_battery}[kind](np.random.default_rng(seed), horizon=4)
+        path, sign = problem.sample_path(seed), 1.0 if problem.sense == "max" else -1.0
+        rule = cp.policies.OpenLoop().prepare(problem)
+        done = played(problem, rule, path, problem.start)
+        expected = sign * done.value
+        for steps in itertools.combinations(range(4), 2):
+            oracle = Oracle(problem, chain(path))
+            kept = {t: done.actions[t] for t in range(4) if t not in steps}
+            oracle.keep(kept, slack=1e-9)
+            expected = max(expected, sign * (oracle.solve() or -sign * np.inf))
+        found = cp.explain(problem, cp.Episode(path, done.actions), k=2)
+        assert sign * found.value == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert found.status == "optimal"
+        assert len(found.changes) <= 2
+
+
+def test_regret_cuts_and_bounds_take_it() -> None:
+    problem = two_batteries(np.random.default_rng(0), horizon=3)
+    best = Oracle(problem, tree(problem)).solve()
+    cuts = cp.policies.Cuts(gap=1e-7).solve(problem)
+    assert cuts.bound == pytest.approx(best, rel=1e-6)
+    bounds = cp.value_bounds(problem, 200, seed=0)
+    assert bounds.lower - 4 * bounds.lower_se <= best <= bounds.upper + 4 * bounds.upper_se
+    path = problem.sample_path(2)
+    done = played(problem, cp.policies.OpenLoop().prepare(problem), path, problem.start)
+    found = cp.regret(problem, path, done.actions, policy=cp.policies.OpenLoop())
+    assert found.regret_hindsight >= 0.0
+    assert found.regret_policy == pytest.approx(0.0, abs=1e-7)
+
+
+def test_words_and_units() -> None:
+    battery = Storage(
+        GBM(40.0, 0.0, 0.5, dt=1 / 24),
+        6,
+        Store("battery", capacity=4, start=2, unit="MWh"),
+        [
+            Flow("charge", into="battery", most=1, pays="price"),
+            Flow("discharge", out_of="battery", earns="0.9 * price - 1", segments=[(1, 0), (1, 2)]),
+            Flow("supply", out_of="battery", into="town", most=1),
+        ],
+        Demand("town", 0.5, lost_at=500),
+        names=["price (EUR/MWh)"],
+        step_name="hour",
+    )
+    check_model(battery)
+    assert battery.axes().observed == ("price (EUR/MWh)",)
+    assert battery.axes().actions[1:3] == ("discharge (MWh)", "discharge 2 (MWh)")
+    assert battery.describe(np.array([0, 1, 0.5, 0, 0.5])) == "discharge 1.5 MWh, lost town 0.5"
+    table = battery.columns()
+    assert [one.name for one in table.decisions] == ["charge", "discharge", "supply"]
+    path = np.full((6, 1), 40.0)
+    actions = table.actions(path, battery.start, np.tile([0.0, 1.5, 0.25], (1, 1)))
+    assert actions.tolist() == [[0.0, 1.0, 0.5, 0.25, 0.25]]
+    assert table.written(path[:1], actions).tolist() == [[40.0, 0.0, 1.5, 0.25]]
+    with pytest.raises(InfeasibleError, match="leaves battery at -"):
+        battery.step(0, path[:1], np.array([[0.1]]), actions)
+    assert "price" in str(battery.columns().observed)
+
+
+WRONG: dict[str, Any] = {
+    "keep must": lambda: Store("a", 3, keep=0),
+    "exceeds the capacity": lambda: Store("a", 3, start=4),
+    "say where it comes from": lambda: Flow("f", most=1),
+    "into itself": lambda: Flow("f", "a", "a"),
+    "not convex": lambda: Flow("f", into="a", segments=[(1, 2), (1, 1)]),
+    "is no storage: there is a": lambda: battery(Flow("f", out_of="lake", most=1)),
+    "at least one storage": lambda: Storage(GBM(1, 0, 0.1, 1), 3, [], []),
+    "may not fit": lambda: battery(store=Store("a", 3, inflow="price")),
+    "texts, one for each number": lambda: battery(names=["price", "wind"]),
+    "flows must be Flow": lambda: battery("charge"),
+    "is no process": lambda: Storage(3, 3, [], []),  # type: ignore[arg-type]
+}
+
+
+def battery(*flows: Any, store: Store | None = None, **given: Any) -> Storage:
+    some = flows or (Flow("charge", into="a", most=1, pays="price"),)
+    return Storage(GBM(40.0, 0.0, 0.5, 0.1), 3, store or Store("a", 3), some, **given)
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_bad_statements(said: str) -> None:
+    with pytest.raises(CounterplanError) as problem:
+        WRONG[said]()
+    assert said in str(problem.value)
+    assert "\n" not in str(problem.value)

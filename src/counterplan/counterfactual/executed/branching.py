@@ -12,6 +12,9 @@ node is split on its least certain step, until none promises more than the best 
 and bound is written here since a mixed-integer solver's own tolerance, 1e-6, is neither an exact
 answer nor a certified bound, and since it must be able to stop with one.
 
+Models whose steps are linear programs (`planning.stages`) are solved in the same way, with all
+flows and levels in the program.
+
 Any number of changes is plain hindsight (`planning.hindsight`).
 
 Where the problem is no resource program (options to exercise, fuel in whole units, fixed costs), a
@@ -44,11 +47,12 @@ from counterplan.counterfactual.executed.setting import (
     AllocationSetting,
     prepare_allocation,
 )
-from counterplan.errors import CertificateError, NotApplicableError
+from counterplan.errors import CertificateError, InfeasibleError, NotApplicableError
 from counterplan.planning.allocation import TOLERANCE, level_constraints, refuses_transport
 from counterplan.planning.hindsight import IsResourceProgram
 from counterplan.planning.model import ExogenousModel, HasHindsight
 from counterplan.planning.regret import proved_hindsight
+from counterplan.planning.stages import HasStages, Program, Stage, path_program, stages_of
 
 BRANCHING = "branch and bound on the steps that change: any amounts, by linear programs"
 ALONG_PATH = "dynamic program along the path, over the actions that the model offers"
@@ -179,10 +183,90 @@ class StepProgram:
         return setting.without_rounding(result)
 
 
+class StageProgram:
+    """The same for a model whose steps are linear programs, over flows, levels and z."""
+
+    def __init__(self, setting: AllocationSetting) -> None:
+        self.setting = setting
+        stages = stages_of(setting.model, setting.state.t)
+        levels = np.asarray(setting.state.resource, dtype=np.float64)
+        self._program = path_program(stages, setting.path[None], levels, setting.sign)
+        done = setting.done.actions
+        (T, A), D = done.shape, len(levels)
+        # Where y_t stand among y_0, d_1, y_1, d_2, ...
+        self._places = (np.arange(T)[:, None] * (A + D) + np.arange(A)).ravel()
+        least, most = np.array([one.least for one in stages]), self._most(stages)
+        self._down = np.clip(done - least, 0.0, setting.max_move).ravel()
+        self._up = np.clip(most - done, 0.0, setting.max_move).ravel()
+
+    def _most(self, stages: list[Stage]) -> FloatArray:
+        """(T, A) no possible flow is larger, whatever was done before."""
+        from scipy.sparse import csr_matrix
+
+        most = np.array([one.most for one in stages])
+        for s, j in np.argwhere(np.isinf(most)):
+            stage, D = stages[s], len(stages[s].hold)
+            one = path_program([stage], self.setting.path[None, [s]], np.zeros(D), 1.0)
+            # Levels before are columns, too.
+            before = np.vstack([-stage.keep, stage.rows_d])
+            low = self.setting.state.resource if s == 0 else stages[s - 1].least_level
+            high = self.setting.state.resource if s == 0 else stages[s - 1].most_level
+            wanted = np.zeros(len(one.cost) + D)
+            wanted[j] = -1.0
+            matrix = csr_matrix(np.hstack([one.matrix.toarray(), before]))
+            ends = np.append(one.least, low), np.append(one.most, high)
+            most[s, j] = Program(wanted, matrix, one.low, one.high, *ends).solve()[j]
+        return most
+
+    def relaxed(self, low: FloatArray, high: FloatArray, k: int) -> Relaxed | None:
+        """The optimum with z between (T,) bounds; None where nothing is possible."""
+        from scipy.sparse import block_array, csr_matrix, diags_array, eye_array, kron
+
+        program, done = self._program, self.setting.done.actions
+        T, A = done.shape
+        flows = len(self._places)
+        one = csr_matrix(
+            (np.ones(flows), (np.arange(flows), self._places)), (flows, len(program.cost))
+        )
+        steps: Any = kron(eye_array(T), np.ones((A, 1)))
+        rows: list[list[Any]] = [
+            [program.matrix, None],
+            [one, -diags_array(self._up) @ steps],
+            [one, diags_array(self._down) @ steps],
+            [None, np.ones((1, T))],
+        ]
+        free, executed = np.full(flows, np.inf), done.ravel()
+        try:
+            z = Program(
+                np.append(program.cost, np.zeros(T)),
+                csr_matrix(block_array(rows)),
+                np.concatenate([program.low, -free, executed, [-np.inf]]),
+                np.concatenate([program.high, executed, free, [float(k)]]),
+                np.append(program.least, low),
+                np.append(program.most, high),
+            ).solve()
+        except InfeasibleError:
+            return None
+        value = -float(program.cost @ z[:-T])
+        return Relaxed(value, z[self._places].reshape(T, A), z[-T:])
+
+    def only(self, steps: Iterable[int]) -> FloatArray | None:
+        """(T, A) the best decisions that differ at these steps alone."""
+        may = np.zeros(len(self.setting.path))
+        may[list(steps)] = 1.0
+        found = self.relaxed(may, may, len(may))
+        if found is None:
+            return None
+        chosen = np.where(may[:, None] > 0.0, found.actions, self.setting.done.actions)
+        return self.setting.without_rounding(np.maximum(chosen, 0.0))
+
+
 class _Branching:
     """The search of one budget; values and bounds are to be maximised."""
 
-    def __init__(self, program: StepProgram, k: int, start: FloatArray, watch: Watch) -> None:
+    def __init__(
+        self, program: StepProgram | StageProgram, k: int, start: FloatArray, watch: Watch
+    ) -> None:
         """`start`: (T, A) decisions that are known to be possible."""
         self._program, self._setting, self._k, self._watch = program, program.setting, k, watch
         self._best, self._value = start, self._value_of(start)
@@ -393,13 +477,15 @@ class _Budgets:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._setting = problem, prepare_allocation(problem)
-        self._steps: StepProgram | None = None
+        self._steps: StepProgram | StageProgram | None = None
         self._path: PathProgram | None = None
         stated = self._setting.model
         if isinstance(stated, IsResourceProgram):
             if refusal := refuses_transport(stated.program):
                 raise NotApplicableError(f"no exact method applies: {refusal}; set spill=False")
             self._steps = StepProgram(self._setting, stated)
+        elif isinstance(stated, HasStages):
+            self._steps = StageProgram(self._setting)
 
     def explanation(self, k: int, last: FloatArray | None) -> AllocationExplanation:
         """The best decisions with at most k changes; those of `last` are possible."""
