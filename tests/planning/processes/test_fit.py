@@ -205,6 +205,9 @@ ODD: dict[str, Any] = {
     "is not a number": lambda t: t.with_columns(time=pl.lit("soon")),
     "5 rows: a law needs 30": lambda t: t[:5],
     "is 7 in every row: nothing varies": lambda t: t.with_columns(price=pl.lit(7.0)),
+    "is a straight line: nothing varies": lambda t: t.with_columns(price=pl.int_range(60)),
+    "price, other: the series move alike": lambda t: t.with_columns(other=2.0 * PRICE),
+    "may have the day or the month first": lambda t: t.with_columns(time=pl.lit("01/02/2024")),
 }
 
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from counterplan.core.tensors import TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
-from counterplan.errors import FileError, InputError
+from counterplan.errors import FileError, InputError, counted
 from counterplan.planning.processes.autoregression import Autoregression, Clock
 from counterplan.planning.processes.estimates import (
     Noise,
@@ -219,13 +219,25 @@ def fit(
     if T < FEWEST:
         raise InputError(f"the record has {T} rows: a law needs {FEWEST} at least; give more")
     for name, values in zip(record.names, record.values.T, strict=True):
-        if np.ptp(values) <= 1e-12 * np.abs(values).max():
-            raise InputError(
-                f"{name!r} is {values[0]:g} in every row: nothing varies, so nothing can be "
-                "learned; write it as a constant of the problem"
-            )
+        if np.ptp(np.diff(values)) <= 1e-9 * np.ptp(values):
+            how = f"is {values[0]:g} in every row" if not np.ptp(values) else "is a straight line"
+            raise InputError(f"{name!r} {how}: nothing varies by chance; state it as a constant")
+    try:
+        found = _contest(record, families, generator(seed))
+    except np.linalg.LinAlgError:
+        why = "the series move alike, or one not by chance at all"
+        raise InputError(f"{', '.join(record.names)}: {why}; leave one out") from None
+    if horizon is not None:
+        found.about["warnings"] += found.doubts(horizon)
+    return found
+
+
+def _contest(
+    record: Series, families: Sequence[str] | None, rng: np.random.Generator
+) -> FittedProcess:
+    """The best of all laws that are asked for."""
     asked = _asked(record, families)
-    rng, tried = generator(seed), dict[str, _Tried]()
+    tried = dict[str, _Tried]()
     for name in asked[0]:
         tried[name] = _try(record, name, "normal")
     for logs in (True, False):
@@ -236,10 +248,7 @@ def fit(
     if families is not None and not set(families) & set(STRUCTURES):
         tried = {name: one for name, one in tried.items() if one.shocks != "normal"}
     chosen = _choose(tried)
-    found = _finished(record, chosen, tried, rng)
-    if horizon is not None:
-        found.about["warnings"] += found.doubts(horizon)
-    return found
+    return _finished(record, chosen, tried, rng)
 
 
 def _asked(record: Series, families: Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -302,13 +311,17 @@ class _Tried(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether its 90 % bands held in 85 to 95 % of steps, or missed that by chance."""
-        from scipy.stats import binom
+        """Whether its 90 % bands held, one step ahead."""
+        return _held(self.covered, self.pit.size)
 
-        held, share = self.pit.size, self.covered
-        inside = round(share * held)
-        chance = 2 * min(binom.cdf(inside, held, 0.9), binom.sf(inside - 1, held, 0.9))
-        return bool(0.85 <= share <= 0.95 or chance >= LUCK)
+
+def _held(share: float, count: float) -> bool:
+    """Whether 90 % bands held in 85 to 95 % of so many numbers, or missed that by chance."""
+    from scipy.stats import binom
+
+    inside = round(share * count)
+    chance = 2 * min(binom.cdf(inside, round(count), 0.9), binom.sf(inside - 1, round(count), 0.9))
+    return bool(0.85 <= share <= 0.95 or chance >= LUCK)
 
 
 def _estimated(record: Series, name: str, shocks: str, rows: int, upto: int) -> _Law:
@@ -434,8 +447,8 @@ def _finished(
         held_out=len(best.fits),
         scores=[_scored(name, one, best) for name, one in tried.items()],
         coverage={str(steps): share for steps, share in coverage.items()},
-        warnings=_warnings(found, record.cycles, best) + found.about.pop("breaks"),
     )
+    found.about["warnings"] = _warnings(found, record.cycles, best) + found.about.pop("breaks")
     return found
 
 
@@ -568,11 +581,13 @@ def _warnings(found: FittedProcess, cycles: dict[str, float], best: _Tried) -> l
                 f"only {cycles[season]:.1f} {period} were seen, fewer than {FEW_CYCLES:.0f}: the "
                 f"profile of the {season} may be chance"
             )
-    if not best.holds:
-        made.append(
-            f"90 % bands held {best.covered:.0%} of {best.pit.size} held-out numbers, one step "
-            f"ahead: the law is {'too sure of itself' if best.covered < 0.9 else 'too cautious'}"
-        )
+    for steps, share in found.coverage.items():
+        # Of stretches that overlap only one in `steps` counts.
+        if not _held(share, best.pit.size / steps):
+            made.append(
+                f"90 % bands held {share:.0%} of held-out numbers {counted(steps, 'step')} ahead: "
+                f"the law is {'too sure of itself' if share < 0.9 else 'too cautious'}"
+            )
     return made
 
 

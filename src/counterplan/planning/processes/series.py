@@ -155,10 +155,10 @@ def _dated(table: Block, time: str, found: Series, every: str | None) -> Series:
     order, dates = order_of(texts), _is_date(texts)
     if dates:
         stamps, _ = read_dates(texts, order)
-        why = (
-            "is not a date such as 2024-12-31 or 2024-12-31 14:30, day or month first unless clear"
-        )
-        table.report(np.isnan(stamps), time, f"{why}; write dates as 2024-12-31")
+        unclear = texts.str.contains(r"^\d\d?[/-]\d\d?[/-]\d{4}").to_numpy() & (order == "")
+        table.report(unclear, time, "may have the day or the month first; write it as 2024-12-31")
+        odd = np.isnan(stamps) & ~unclear
+        table.report(odd, time, "is not a date such as 2024-12-31 or 2024-12-31 14:30; correct it")
     else:
         stamps = table.numbers(time, may_miss=False)
         table.report(np.full(len(stamps), every is not None), time, "is no date, as every needs")
