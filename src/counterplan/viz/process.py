@@ -48,7 +48,9 @@ def process_figure(process: FittedProcess, series: int = 0) -> Figure:
         1 / BINS - spread, 1 / BINS + spread, color=style.MUTED, alpha=0.4, linewidth=0
     )
     weights = np.full(len(pit), 1 / len(pit))
-    pit_axes.hist(pit, BINS, (0.0, 1.0), weights=weights, color=style.FULL, alpha=0.8, rwidth=0.9)
+    pit_axes.hist(
+        pit, BINS, range=(0.0, 1.0), weights=weights, color=style.FULL, alpha=0.8, rwidth=0.9
+    )
     pit_axes.set_xlabel(f"place in prediction\n({len(pit):,} held-out steps)")
     pit_axes.set_ylabel("share of steps")
     lags = records["shock_correlation"][:, i]

@@ -115,6 +115,7 @@ def _from_table(source: Any, time: Any, columns: Sequence[str] | None, every: st
     file = open_table_file(source, WHAT, formats=())
     if columns is not None:
         columns = [columns] if isinstance(columns, str) else list(columns)
+    file.check_columns([name for name in (time, *(columns or ())) if name is not None])
     wanted = [*file.header] if columns is None or time is None else [time, *columns]
     table = file.read([name for name in dict.fromkeys(wanted) if name])
     table.mistakes.refuse()
@@ -127,7 +128,6 @@ def _from_table(source: Any, time: Any, columns: Sequence[str] | None, every: st
         remarks += [f"column {name!r} holds no numbers and is left out" for name in empty]
     if not names:
         raise FileError(f"{file.path}: no column holds numbers; give {WHAT}")
-    file.check_columns(names)
     values = np.column_stack([table.numbers(name, may_miss=False) for name in names])
     if time is None:
         table.mistakes.refuse()
