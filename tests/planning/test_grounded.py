@@ -6,17 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 import counterplan as cp
 from benchmarks.own_problems import PROBLEMS, Battery, Reservoirs, Truth, measure
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.lattice_value import LatticeValue, read
-from counterplan.planning.model import State
+from counterplan.planning.model import State, sign_of
 from counterplan.planning.policies import KnownRule
+from counterplan.planning.risk import Risk
+from counterplan.planning.search import grounded
+from counterplan.planning.search.kernel import LEAF_SIGNATURE
 from counterplan.planning.search.planners import PlanStatus
 
 from .small_models import BUYING, STICKY, Plain
+from .test_exact_value import nested
 
 QUICK = ("warehouse", "seasonal stock", "staffing")
 
@@ -80,16 +85,19 @@ def test_plans_say_what_they_stand_on() -> None:
         cp.plan(problem, clip=2.0)
 
 
-def test_a_search_that_is_worse_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from counterplan.planning.search import grounded
-    from counterplan.planning.search.parts import rollout
+@njit(LEAF_SIGNATURE)
+def nothing(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
+    """As if all were over then."""
+    return 0.0
 
+
+def test_a_search_that_is_worse_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Reservoirs()
-    monkeypatch.setattr(grounded, "on_lattice", rollout)  # random play at the leaves
+    monkeypatch.setattr(grounded, "on_lattice", nothing)
     misled = cp.evaluate(problem, cp.UCT(20), 6, seed=3)
     best = cp.evaluate(problem, KnownRule("optimal", Truth(problem).optimal), 6, seed=3)
-    plain = cp.evaluate(problem, cp.UCT(20, leaf="rollout"), 6, seed=3)
-    assert best.mean - misled.mean < 0.2 * (best.mean - plain.mean)
+    plain = cp.evaluate(problem, cp.UCT(20, leaf=nothing), 6, seed=3)
+    assert best.mean - misled.mean < 0.1 * (best.mean - plain.mean)
 
 
 class Stocks:
@@ -125,3 +133,52 @@ def test_steps_for_one_state_only_are_told_of() -> None:
 
     with pytest.raises(InputError, match=r"for two states at once, expected \(2,\) and \(2, 5\)"):
         cp.plan(Single())  # type: ignore[arg-type]
+
+
+# --- Risk ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("risk", [0.3, (0.5, 2 / 3)])
+@pytest.mark.parametrize("model", [STICKY, BUYING])
+def test_plans_averse_to_risk_equal_enumeration(model: Any, risk: Any) -> None:
+    """Where states can be listed, and on a lattice with closed levels."""
+    sign, measure = sign_of(model), Risk.of(risk)
+    expected = sign * nested(model, measure, *model.start)
+    found = cp.plan(Plain(model), planner=cp.UCT(10), risk=risk)
+    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert str(measure) in found.basis or found.status is PlanStatus.EXACT
+    on_lattice = LatticeValue(Plain(model), risk=measure)
+    _, x, d = model.start
+    assert sign * read(on_lattice.tables, 0, x, d, False) == pytest.approx(expected, abs=1e-9)
+    played = cp.evaluate(Plain(model), cp.UCT(10), 50, risk=risk)
+    assert played.nested == pytest.approx(expected, abs=1e-9)
+    assert sign * played.worst.mean <= sign * played.mean
+
+
+def test_shipped_problems_take_risk_on_a_lattice() -> None:
+    problem = cp.domains.Bunkering("A")
+    averse, half, neutral = (cp.plan(problem, risk=one).value for one in (0.1, (0.5, 0.1), 1.0))
+    assert averse > half > neutral  # costs
+    assert "nested risk, the mean over the worst 10 %" in cp.plan(problem, risk=0.1).basis
+    rules = {one: cp.policies.OnLattice(risk=one) for one in (1.0, 0.1)}
+    found = {one: cp.evaluate(problem, rule, 400, risk=0.05) for one, rule in rules.items()}
+    assert found[1.0].mean < found[0.1].mean
+    assert found[1.0].worst.se > 0.0
+    gain = problem.optimal_value()
+    assert found[1.0].mean == pytest.approx(gain, abs=3.0 * found[1.0].se)
+
+
+def test_risk_that_cannot_be_planned_is_refused() -> None:
+    with pytest.raises(NotApplicableError, match="numbers of the resource vary"):
+        cp.plan(Stocks(), risk=0.2)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="risk: the share must lie above 0"):
+        cp.plan(STICKY, risk=0.0)
+
+    class Own:
+        name = "own"
+
+        def begin(self, problem: Any, clip: Any = None, seed: Any = 0) -> Any:
+            raise AssertionError
+
+    with pytest.raises(InputError, match="which own does not do"):
+        cp.plan(STICKY, planner=Own(), risk=0.2)

@@ -22,6 +22,7 @@ from counterplan.core.validation import FloatArray, Seed, generator, whole_numbe
 from counterplan.errors import InfeasibleError, InputError, StoppedError
 from counterplan.planning.hindsight import IsResourceProgram, step_rows
 from counterplan.planning.model import (
+    Estimate,
     ExogenousModel,
     MakesFeasible,
     Sense,
@@ -30,7 +31,8 @@ from counterplan.planning.model import (
     estimate,
 )
 from counterplan.planning.policies import Played, Policy, Rule, futures, play, played
-from counterplan.planning.search.planners import Clip, Decide, Planner
+from counterplan.planning.risk import MEAN, Risk, RiskLike
+from counterplan.planning.search.planners import Clip, Decide, Plan, Planner, begun
 
 # What actions and amounts may miss what is possible by: rounding.
 ROUNDING = 1e-9
@@ -58,6 +60,9 @@ class Evaluation:
     seconds   spent on deciding
     futures   a fingerprint of the futures: only evaluations on the same ones are paired
     stopped   whether fewer futures were played than asked for
+    risk      what of the outcomes counts beside their mean: see `worst`
+    nested    what a planner averse to risk expects at the start, counted step by step (nested);
+              None where nothing was planned that way
     """
 
     name: str
@@ -67,6 +72,14 @@ class Evaluation:
     seconds: float
     futures: str
     stopped: bool = False
+    risk: Risk = MEAN
+    nested: float | None = None
+
+    @property
+    def worst(self) -> Estimate:
+        """The mean over the worst share of the total outcomes (or its mix with the mean: as `risk`
+        says), and its standard error. Not the nested value: that counts the worst of every step."""
+        return self.risk.estimate(self.outcomes, self.sense)
 
     @property
     def mean(self) -> float:
@@ -103,6 +116,7 @@ def evaluate(
     clip: Clip = None,
     seed: Seed = 0,
     progress: ProgressCallback | None = None,
+    risk: RiskLike = 1.0,
 ) -> Evaluation:
     """Play a planner or a policy on `episodes` futures; the same seed gives the same futures.
 
@@ -114,7 +128,10 @@ def evaluate(
     clip      as in `plan`; only planners heed it
     progress  called with the decisions that a planner has made; False stops, and the result holds
               the futures that were over by then (StoppedError before the first)
+    risk      as in `plan`: what a planner plans for (a policy has options of its own), and what
+              `worst` of the result is about
     """
+    measure, nested = Risk.of(risk), None
     n = whole_number(episodes, "episodes", minimum=1)
     nature, own = generator(seed).spawn(2)
     paths = futures(checked_problem(problem), n, nature)
@@ -124,7 +141,11 @@ def evaluate(
             "policies.Greedy()"
         )
     if isinstance(planner, Planner):
-        decide = planner.begin(problem, clip, own)
+        decide = begun(planner, problem, clip, own, measure)
+        if not measure.is_mean:
+            first = decide(problem.start)
+            known = isinstance(first, Plan) and np.isfinite(first.values[first.index])
+            nested = first.value if isinstance(first, Plan) and known else None
         began = time.perf_counter()
         parts = _play_each(problem, decide, paths, planner.name, progress)
     else:
@@ -141,6 +162,8 @@ def evaluate(
         seconds=time.perf_counter() - began,
         futures=hashlib.sha256(done.tobytes()).hexdigest()[:16],
         stopped=len(done) < n,
+        risk=measure,
+        nested=nested,
     )
 
 

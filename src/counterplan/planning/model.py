@@ -327,8 +327,8 @@ class PlanStatus(StrEnum):
             "their standard errors; more simulations separate closer ones.",
             PlanStatus.STOPPED: "Estimated by the simulations made until the search was stopped: "
             "`stats` says how many.",
-            PlanStatus.FOLLOWED: "What the basis does is followed: nothing that was tried did "
-            "better on the same futures.",
+            PlanStatus.FOLLOWED: "What the basis does is followed: no search was made, or what it "
+            "advised did not do better on the same futures.",
             PlanStatus.EXACT: "By dynamic programming over every state: nothing does better "
             "without foresight.",
             PlanStatus.FORCED: "There is only one action: nothing to decide.",

@@ -240,15 +240,20 @@ class Grounded:
 
     def followed(self, decision: Plan, state: State) -> Plan:
         """The decision, valued by what it and then the basis earn on fresh futures."""
-        if decision.status is PlanStatus.OVER or not self._risk.is_mean:
+        is_known = decision.status is not PlanStatus.OVER and not self._risk.is_mean
+        is_known = is_known and bool(np.isfinite(decision.values[decision.index]))
+        if decision.status is PlanStatus.OVER or is_known:
             return decision
-        basis = basis_of(self._problem, state)
+        basis = basis_of(self._problem, state, self._risk)
         if basis.exact:
             return decision
         paths = futures(self._problem, VALUE_FUTURES, self._own, state)
-        earned = estimate(self._after(state, decision.action, basis.rule, paths))
+        totals = self._after(state, decision.action, basis.rule, paths)
+        earned = self._risk.estimate(totals, self._problem.sense)
         bounds, said = None, decision.basis
-        if self._clip is None or self._clip:
+        if not self._risk.is_mean:
+            said += "; the value is that of the totals, not nested"
+        elif self._clip is None or self._clip:
             limit, said = sign_of(self._problem) * np.inf, f"{said}; bound: executed policy"
             if self._clip and isinstance(self._problem, HasHindsight):
                 limit = estimate(self._problem.allocate(paths, state).values).mean

@@ -585,21 +585,24 @@ PLANNERS: Mapping[str, type[TreePlanner]] = {
 
 def plan(
     problem: ExogenousModel,
-    state: State | Planner | None = None,
+    state: State | None = None,
     planner: Planner | None = None,
-    *,
     clip: Clip = None,
     seed: Seed = 0,
     progress: ProgressCallback | None = None,
+    risk: Any = 1.0,
 ) -> Plan:
     """Decide at a state (default: the problem's start).
 
-    state    may be left out where a planner follows: plan(problem, UCT(1000))
     planner  default: UCT with 1,000 simulations
     clip     leaf values are kept within the model's bounds: True, False, or with which probability
-             (the paper's alpha_c); None: if the model has bounds
+             (the paper's alpha_c); None: if the model has bounds. Of a model without any the value
+             of the decision is bounded by an executed policy (and by hindsight, if True)
     progress  called for some simulations at a time; False stops the search, and the plan's status
               says so (planners of one's own are not asked)
+    risk     what is ahead counts by it at every step (nested, so plans are time consistent): 1 the
+             mean, a share such as 0.25 the mean over the worst quarter, or (the mean's weight,
+             share). Other than the mean it is planned by dynamic programming, not by a search
     """
     if isinstance(state, Planner):
         if planner is not None:
@@ -608,13 +611,14 @@ def plan(
     chosen = checked_planner(planner)
     place = checked_state(checked_problem(problem), state)
     is_own = not isinstance(chosen, TreePlanner) or type(chosen).begin is not TreePlanner.begin
-    if isinstance(chosen, TreePlanner) and not is_own and not chosen.is_grounded(problem):
+    is_mean = isinstance(risk, int | float) and risk == 1.0
+    if isinstance(chosen, TreePlanner) and is_mean and not (is_own or chosen.is_grounded(problem)):
         session = _session(chosen, problem, clip, seed)
         # A tree search values its decision by following its choices.
         found = session.followed(session(place, progress), place)
         _keep(session, chosen, problem, clip)
         return found
-    decide = chosen.begin(problem, clip, seed)
+    decide = begun(chosen, problem, clip, seed, risk)
     decision = decide(place, progress) if isinstance(decide, Follows) else decide(place)
     if not isinstance(decision, Plan):
         raise InputError(
@@ -622,6 +626,26 @@ def plan(
             "planner.begin(problem)(state), or play it with evaluate"
         )
     return decide.followed(decision, place) if isinstance(decide, Follows) else decision
+
+
+def begun(
+    planner: Planner, problem: ExogenousModel, clip: Clip, seed: Seed, risk: Any = 1.0
+) -> Decide:
+    """A planner begun with a problem; averse to risk by dynamic programming, if asked for."""
+    if isinstance(risk, int | float) and risk == 1.0:
+        return planner.begin(problem, clip, seed)
+    from counterplan.planning.risk import Risk
+    from counterplan.planning.search.grounded import Grounded
+
+    measure = Risk.of(risk)
+    if measure.is_mean:
+        return planner.begin(problem, clip, seed)
+    if not isinstance(planner, TreePlanner):
+        raise InputError(
+            f"risk {measure} is planned by dynamic programming, which {planner.name} does not do: "
+            "leave risk out, or plan with UCT()"
+        )
+    return Grounded(planner.name, problem, clip, seed, None, measure)
 
 
 def checked_planner(planner: object) -> Planner:
