@@ -16,6 +16,7 @@ from counterplan.errors import FileError, InputError, MistakesError
 from counterplan.planning.processes.autoregression import Autoregression, Clock
 from counterplan.planning.processes.fit import estimated, values_of
 from counterplan.planning.processes.series import read_series
+from counterplan.tables.models import save_model
 
 BRENT = Path(__file__).resolve().parents[4] / "shared/data/oil_prices/brent-daily.csv"
 DAY = 86_400.0
@@ -109,6 +110,7 @@ def test_the_calendar_goes_on() -> None:
 # --- What was known is found ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rows"),
     [("gbm", 300), ("ou", 300), ("log-ou", 400), ("seasonal", 400), ("two", 300), ("regimes", 800)],
@@ -132,6 +134,7 @@ def test_intervals_hold_what_is_true(name: str, rows: int) -> None:
     assert 0.85 <= np.mean([*shares.values()]) <= 0.95, shares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gbm", "walk", "ou", "seasonal", "regimes"])
 def test_a_law_wins_where_it_made_the_record(name: str) -> None:
     """Simple ones are not beaten by richer ones that are better by luck."""
@@ -154,7 +157,7 @@ def test_a_process_is_saved_and_plans(tmp_path: Path) -> None:
     assert np.array_equal(first[3].phi, second[3].phi)
     spread = np.std([np.asarray(one.phi)[0] for one in first])
     assert 0.5 < spread / found.parameters["price 1: phi"].se < 1.5
-    cp.save_model(cp.TabularMDP(np.ones((1, 1, 1)), np.zeros((1, 1))), tmp_path / "m.safetensors")
+    save_model(cp.TabularMDP(np.ones((1, 1, 1)), np.zeros((1, 1))), tmp_path / "m.safetensors")
     with pytest.raises(FileError, match="expected a counterplan price process"):
         cp.processes.load(tmp_path / "m.safetensors")
 

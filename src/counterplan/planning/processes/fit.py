@@ -25,7 +25,7 @@ so that one shock beyond all recorded ones does not decide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -59,9 +59,9 @@ SHOCKS = ("normal", "bootstrap", "regimes")
 FAMILIES = (*STRUCTURES, *SHOCKS[1:])
 FEWEST, HELD_OUT, FOLDS, BETTER = 30, 0.4, 4, 1.645
 HORIZONS = (1, 3, 6, 12)
-# Recorded shocks that a density is made of, paths and origins that longer bands are judged by,
-# steps of a fan and lags that are drawn.
-MOST_KERNELS, PATHS, ORIGINS, FAN, LAGS = 1000, 400, 200, 24, 24
+# Recorded shocks that are kept, and that a density is made of; paths and origins that longer bands
+# are judged by; steps of a fan and lags that are drawn.
+MOST_SHOCKS, MOST_KERNELS, PATHS, ORIGINS, FAN, LAGS = 5000, 1000, 400, 200, 24, 24
 # Degrees of freedom of kernels.
 TAILS = 4
 FAN_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -332,14 +332,15 @@ def _estimated(record: Series, name: str, shocks: str, rows: int, upto: int) -> 
         return _Law(made, regimes(seen), recorded)
     free = max(len(seen) - made.slopes[0].shape[1], 1)
     if shocks == "bootstrap":
-        recorded = seen - seen.mean(axis=0)
+        recorded = seen
         if record.fine is not None and STRUCTURES[name][0] == "walk":
             T, fine = len(record.values), record.fine
             fine = fine[: len(fine) * rows // T]
             fine = np.log(fine) if STRUCTURES[name][1] else fine
             block = max(round(len(record.fine) / T), 1)
-            runs = fine[block:] - fine[:-block]
-            recorded = runs - runs.mean(axis=0)
+            recorded = fine[block:] - fine[:-block]
+        some = np.linspace(0, len(recorded) - 1, min(len(recorded), MOST_SHOCKS)).astype(int)
+        recorded = recorded[some] - recorded[some].mean(axis=0)
     covariance = (seen.T @ seen / free)[None]
     return _Law(made, Noise(np.zeros((1, S)), covariance, np.ones((1, 1))), recorded)
 
@@ -524,51 +525,44 @@ def values_of(process: Autoregression, names: Sequence[str]) -> dict[str, float]
 
 
 def _parameters(found: FittedProcess) -> dict[str, list[float]]:
-    """Estimate, standard error and 90 % interval of each: the error by the slopes in theta, the
-    interval where the estimate is closest to normal (logs of what is positive, logits of chances,
-    arcsines of phi and atanh of correlations), half-lives by that of phi."""
+    """Estimate, standard error and 90 % interval of each, by its slopes in theta."""
     theta, covariance = found.records["theta"], found.records["theta_covariance"]
     values = values_of(found, found.names)
+    scales = {name: _scale(name, found.logs) for name in values}
     steps = 1e-4 * np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     slopes = {name: np.zeros(len(theta)) for name in values}
-    for k, step in enumerate(steps):
-        ends = [values_of(found._with(theta + s * step * (np.arange(len(theta)) == k)), found.names)
-                for s in (1, -1)]  # fmt: skip
-        for name in values:
-            slopes[name][k] = (ends[0].get(name, 0.0) - ends[1].get(name, 0.0)) / (2 * step)
+    for k, move in enumerate(np.diag(steps)):
+        ends = [values_of(found._with(theta + sign * move), found.names) for sign in (1, -1)]
+        for name, (there, _) in scales.items():
+            high, low = (there(end.get(name, values[name])) for end in ends)
+            slopes[name][k] = (high - low) / (2 * steps[k])
     made = {}
-    for name, value in values.items():
-        error = float(np.sqrt(slopes[name] @ covariance @ slopes[name]))
-        made[name] = [value, error, *_interval(name, value, error, found.logs)]
-        if name.endswith("phi"):
-            inside = np.clip(made[name][2:], 1e-9, 1 - 1e-9)
-            lives = [float(life) for life in np.log(0.5) / np.log(inside)]
-        elif name.endswith("half-life"):
-            made[name][2:] = lives
+    for name, (there, back) in scales.items():
+        middle, error = there(values[name]), np.sqrt(slopes[name] @ covariance @ slopes[name])
+        down, up, *interval = (float(back(middle + z * error)) for z in (-1, 1, -BETTER, BETTER))
+        made[name] = [values[name], (up - down) / 2, *interval]
     return made
 
 
-def _interval(name: str, value: float, error: float, logs: bool) -> tuple[float, float]:
-    """90 % ends."""
-    kind = name.rpartition(": ")[2].partition(" ")[0]
-    scales: dict[str, tuple[Any, Any, float]] = {
-        "volatility": (np.log, np.exp, 1 / value if value else 0.0),
-        "stay": (
-            lambda x: np.log(x / (1 - x)),
-            lambda x: 1 / (1 + np.exp(-x)),
-            value * (1 - value),
+def _scale(name: str, logs: bool) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Where the estimate of a parameter is closest to normal, there and back: logs of what is
+    positive, logits of chances, arcsines of phi (and of that of a half-life)."""
+    from scipy.special import expit, logit
+
+    def sine(angle: float) -> float:
+        return float(np.sin(np.clip(angle, 1e-6 - np.pi / 2, np.pi / 2 - 1e-6)))
+
+    scales: dict[str, Any] = {
+        "volatility": (np.log, np.exp),
+        "stay": (logit, expit),
+        "correlation": (np.arctanh, np.tanh),
+        "phi": (np.arcsin, sine),
+        "half-life": (
+            lambda life: np.arcsin(0.5 ** (1 / life)),
+            lambda angle: np.log(0.5) / np.log(max(sine(angle), 1e-9)),
         ),
-        "correlation": (np.arctanh, np.tanh, 1 / max(1 - value**2, 1e-12)),
-        "phi": (np.arcsin, np.sin, max(1 - value**2, 1e-12) ** -0.5),
-    }
-    scales["stay"] = (*scales["stay"][:2], 1 / max(scales["stay"][2], 1e-12))
-    if logs:
-        scales["level"] = scales["volatility"]
-    there, back, slope = scales.get(kind, (float, float, 1.0))
-    reach = BETTER * error * slope
-    reach = min(reach, np.pi / 2 - abs(np.arcsin(value))) if kind == "phi" else reach
-    middle = there(value)
-    return float(back(middle - reach)), float(back(middle + reach))
+    } | ({"level": (np.log, np.exp)} if logs else {})
+    return scales.get(name.rpartition(": ")[2].partition(" ")[0], (float, float))  # type: ignore[no-any-return]
 
 
 def _warnings(found: FittedProcess, cycles: dict[str, float], best: _Tried) -> list[str]:
