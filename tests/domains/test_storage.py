@@ -10,10 +10,10 @@ import pytest
 
 import counterplan as cp
 from counterplan.domains.storage import Demand, Flow, Storage, Store
-from counterplan.errors import CounterplanError, InfeasibleError
+from counterplan.errors import CounterplanError, InfeasibleError, NotApplicableError
 from counterplan.planning.model import State
 from counterplan.planning.policies import played
-from counterplan.planning.processes import GBM
+from counterplan.planning.processes import GBM, BinomialLattice
 from counterplan.planning.stages import allocate_stages
 from counterplan.testing import check_model
 
@@ -181,3 +181,34 @@ def test_bad_statements(said: str) -> None:
         WRONG[said]()
     assert said in str(problem.value)
     assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("kind", ["reservoirs", "batteries", "ramped"])
+def test_two_numbers_have_an_exact_value_with_its_error(kind: str) -> None:
+    problem = MAKERS[kind](np.random.default_rng(5), horizon=4)
+    best = Oracle(problem, tree(problem)).solve()
+    assert abs(cp.exact_value(problem) - best) <= problem.value_error + 1e-7 * abs(best)
+    assert problem.value_error <= 1e-4 * abs(best)
+    with pytest.raises(NotApplicableError, match="at the start only"):
+        cp.exact_value(problem, problem.start._replace(t=1))
+
+
+def test_more_numbers_are_refused_with_what_applies() -> None:
+    problem = two_batteries(np.random.default_rng(0), ramp=True)
+    with pytest.raises(NotApplicableError, match=r"policies\.Cuts"):
+        cp.exact_value(problem)
+
+
+@pytest.mark.parametrize("process", [GBM(40, 0, 0.9, 0.1), BinomialLattice(40, 0, 0.9, 0.1)])
+def test_plans_by_search_are_close_to_the_optimum(process: Any) -> None:
+    flows = [
+        Flow("charge", into="a", most=1, pays="price", efficiency=0.9),
+        Flow("discharge", out_of="a", most=1, earns="price", efficiency=0.9),
+    ]
+    problem = Storage(process, 6, Store("a", 3, 1.5), flows)
+    lattice = Storage(BinomialLattice(40, 0, 0.9, 0.1), 6, Store("a", 3, 1.5), flows)
+    best, loop = cp.exact_value(lattice), cp.evaluate(problem, cp.policies.OpenLoop(), 400, seed=1)
+    found = cp.plan(problem, planner=cp.UCT(500), seed=0)
+    # The lattice's law is close to the other's; 3 % of the value are far more than they differ by.
+    assert found.value >= best - 4 * found.se - 0.03 * best
+    assert found.value >= loop.mean - 4 * (found.se + loop.se)

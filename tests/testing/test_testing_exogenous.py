@@ -83,6 +83,15 @@ def flat_step(self: Any, t: int, x: Any, d: Any, a: Any) -> Any:
     return x * a, d - a
 
 
+def moving_step(self: Any, t: int, x: Any, d: Any, a: Any) -> Any:
+    self.sold = float(a[-1, 0])
+    return (x * a)[:, 0], d - a
+
+
+def moved_draw(self: Any, t: int, x: Any, g: Any) -> Any:
+    return Sale.draw(self, t, x, g) * (1.0 - 0.1 * getattr(self, "sold", 0.0))
+
+
 def greedy_allocation(self: Any, paths: Any, state: State | None = None) -> Allocation:
     left = (state or self.start).resource[0]
     actions = np.zeros(paths.shape)
@@ -98,7 +107,8 @@ def boasting(self: Any, paths: Any, state: State | None = None) -> Allocation:
 @pytest.mark.parametrize(
     ("methods", "words"),
     [
-        ({"step": quadratic}, "not linear in the action"),
+        ({"step": quadratic}, "twice as much must earn twice as much"),
+        ({"step": moving_step, "draw": moved_draw}, "prices do not react to what is bought"),
         ({"step": random_step}, "other rewards the second time"),
         ({"step": mixing_step}, "among others but to .* alone"),
         ({"step": flat_step}, r"gives rewards \(1, 1\), expected \(1,\)"),

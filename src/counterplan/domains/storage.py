@@ -424,11 +424,31 @@ class Storage(HasFutures):
     def _optimum(self) -> StorageValue:
         from counterplan.domains.storage_value import StorageValue
 
+        if not self.is_simple:
+            raise NotApplicableError(
+                f"{len(self._table.keep)} numbers to remember are too many for a dynamic program "
+                "over levels: policies.Cuts is a policy"
+            )
         return StorageValue(self, self._numbers)
 
     def optimal_value(self, state: State | None = None) -> float:
-        """The best expected total without foresight."""
-        return self._optimum.value(self.start if state is None else state)
+        """The best expected total without foresight; with two numbers to remember (storages, or
+        flows with ramps) at the start only, where `value_error` says what it may miss by."""
+        at = self.start if state is None else state
+        if self.is_simple:
+            return self._optimum.value(at)
+        known: dict[str, tuple[float, float]] = self.__dict__.setdefault("_bracket", {})
+        if state is not None or "start" not in known:
+            from counterplan.domains.storage_value import bracketed
+
+            known["start"] = bracketed(self, at)
+        return known["start"][0]
+
+    @property
+    def value_error(self) -> float:
+        """What `optimal_value` may miss by."""
+        self.optimal_value()
+        return self._optimum.error if self.is_simple else self.__dict__["_bracket"]["start"][1]
 
     def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, A) the flows that attain it."""

@@ -7,10 +7,10 @@ exactly, and U is a mean of such functions, exact at the levels where any of the
 bend at more levels than can be held, those that matter least are left out: V becomes smaller by at
 most what is left out, which is counted (`error`).
 
-**Two numbers** (two storages, or one and a flow with a ramp). V is bracketed at the points of a
-grid: from below by U on the hull of the values at the points (which are those of a policy), from
-above by the tangents there, given by the duals of the same linear programs. Both hold by concavity.
-The value said is halfway, and `error` half the distance.
+**Two numbers** (two storages, or one and a flow with a ramp). V at the start is bracketed by cuts
+at the levels that their policy comes to (`planning.cuts`): no policy is better than they say, and
+theirs is worth so much. The value said is halfway, and its error half the distance, and twice the
+standard error where the policy had to be sampled.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ MOST_NODES = 50_000
 # Levels at which a value may bend.
 MOST_BENDS = 2_000
 DECIMALS = 9
+# Between value and bound of cuts, as a share; and futures that their policy is played on.
+GAP, SAMPLES = 1e-5, 400
 
 
 def _at(curve: FloatArray, level: float) -> float:
@@ -40,6 +42,26 @@ def _at(curve: FloatArray, level: float) -> float:
     if not curve[0, 0] - slack <= level <= curve[-1, 0] + slack:
         raise InfeasibleError(f"a level of {level:g} leaves no flows that keep all later bounds")
     return float(np.interp(level, curve[:, 0], curve[:, 1]))
+
+
+def bracketed(model: Storage, state: State) -> tuple[float, float]:
+    """V* at the start of a problem with two numbers to remember, and its error."""
+    from counterplan.planning.cuts import Cuts
+    from counterplan.planning.lattice import Lattice
+
+    size, start = len(model.start.resource), model.start
+    if size > 2 or not isinstance(model, FiniteSupport) or not Lattice.of(model).exact:
+        raise NotApplicableError(
+            f"{size} numbers to remember, or an x with more values than can be listed, are too "
+            "much for an exact value: policies.Cuts bounds it, and value_bounds brackets it"
+        )
+    if state.t > 0 or not all(map(np.array_equal, state[1:], start[1:])):
+        raise NotApplicableError(
+            "with two numbers to remember the exact value is known at the start only: "
+            "policies.Cuts is a policy for other states"
+        )
+    found = Cuts(gap=GAP, samples=SAMPLES).solve(model)
+    return 0.5 * (found.bound + found.value), 0.5 * found.gap + 2.0 * found.se
 
 
 class StorageValue:
@@ -55,12 +77,6 @@ class StorageValue:
                 f"x follows {type(model.process).__name__}, which takes more values than can be "
                 "listed: state a process with finitely many, or bracket the value by value_bounds "
                 "or policies.Cuts"
-            )
-        if not model.is_simple:
-            size = len(model.start.resource)
-            raise NotApplicableError(
-                f"{size} numbers of a resource are too many for a dynamic program over levels: "
-                "policies.Cuts bounds the value, and value_bounds brackets it"
             )
         self._model, self._flat, self._sign = model, numbers, sign_of(model)
         self._successors = model.successors

@@ -57,6 +57,13 @@ def check_model(model: ExogenousModel, *, seed: Seed = 0) -> None:
       are one law;
     * hindsight replays to its value and is never beaten by a feasible sequence on the same path;
     * the compiled model, if there is one, does what the Python methods do.
+
+    What a structurally decomposed problem assumes, in plain words: prices, demand and weather do
+    not react to what is done (x has a law of its own: where your purchases move the market, this
+    model is not for you); the same amounts from the same level always lead to the same next level
+    (chance is in x alone); twice as much earns or costs twice as much (a discount or a fixed fee
+    breaks this; a cost that rises with the amount is several flows, `domains.Flow(segments=...)`);
+    and what is known at a step is known before the decision.
     """
     assert isinstance(model, ExogenousModel), (
         f"{type(model).__name__} needs horizon, sense, start, draw, actions and step"
@@ -137,8 +144,13 @@ def _check_step(model: ExogenousModel, state: State) -> None:
     x, d = (np.repeat(part[None], len(actions), axis=0) for part in state[1:])
     rewards, after = _step(model, t, x, d, actions)
     again = model.step(t, x, d, actions)
-    assert np.array_equal(rewards, again[0]), f"step at t={t} gives other rewards the second time"
-    assert np.array_equal(after, again[1]), f"step at t={t} gives other levels the second time"
+    chance = "the same amounts must always do the same; chance belongs into x (draw)"
+    assert np.array_equal(rewards, again[0]), (
+        f"step at t={t} gives other rewards the second time: {chance}"
+    )
+    assert np.array_equal(after, again[1]), (
+        f"step at t={t} gives other levels the second time: {chance}"
+    )
     for i, action in enumerate(actions.tolist()):
         reward, level = model.step(t, x[:1], d[:1], actions[i : i + 1])
         assert _close(reward[0], rewards[i]), (
@@ -152,7 +164,9 @@ def _check_step(model: ExogenousModel, state: State) -> None:
     expected = (rewards[0] + rewards[-1]) / 2
     assert abs(between[0] - expected) <= TOLERANCE * (1.0 + np.abs(rewards).max()), (
         f"the reward at t={t} is not linear in the action (D2): halfway between "
-        f"{actions[0].tolist()} and {actions[-1].tolist()} it is {between[0]}, not {expected}"
+        f"{actions[0].tolist()} and {actions[-1].tolist()} it is {between[0]}, not {expected}; "
+        "twice as much must earn twice as much: no discounts, no fixed fees; a cost that rises "
+        "with the amount is several flows (domains.Flow(segments=...))"
     )
 
 
@@ -170,6 +184,15 @@ def _check_chance(model: ExogenousModel, state: State, rng: np.random.Generator)
     drawn = draws(same)
     _shape(drawn, same.shape, f"draw at t={t}: one row for each row:")
     assert np.isfinite(drawn).all(), f"draw at t={t} gives numbers that are not finite"
+    offered, few = _offered(model, state), same[:8]
+    seen = []
+    for action in (offered[0], offered[-1]):
+        model.step(t, few[:1], state.resource[None], action[None])
+        seen.append(np.asarray(model.draw(t, few, np.random.default_rng(7))))
+    assert np.array_equal(seen[0], seen[1]), (
+        f"draw at t={t} gives other numbers after another action: x has a law of its own, prices "
+        "do not react to what is bought (D1); what reacts is part of the resource"
+    )
     if isinstance(model, FiniteSupport):
         _check_successors(model, state, drawn)
     # Each row is drawn from its own state: two kinds of rows, mixed and apart.
