@@ -64,6 +64,12 @@ WHOLE_TREE, DEEPEST = 2_000, 300
 FIRST_LOOK, LATER = 8, 1.4
 # A share of the bound that is nothing: an optimum is then proved.
 PROVED = 1e-6
+# What the newest levels count in their average, at least.
+NEWEST = 0.1
+# Cuts of a program before those are dropped that are best nowhere it has been.
+MANY = 50
+# Numbers held at once while tangents are compared.
+AT_ONCE = 4_000_000
 # Levels that futures may be forbidden on one way forwards.
 MOST_RETURNS = 10_000
 
@@ -98,6 +104,8 @@ class StepProgram:
 
     Columns are y, d', a shift of the levels d up and one down (both 0 but where other levels are
     looked for), and F; rows the balance of levels, the stage's own, then cuts.
+
+    ahead  F from below: the cuts that are kept
     """
 
     def __init__(self, stage: Stage, sign: float, floor: float | None) -> None:
@@ -117,7 +125,10 @@ class StepProgram:
         self._y, self._next = slice(0, A), slice(A, A + D)
         self._shifts = self._columns[A + D : -1]
         self._cut = np.append(self._columns[self._next], self._columns[-1])
-        self._highs = _kept_program(matrix, lower, upper, self._fixed_costs)
+        self.ahead = Tangents(np.array([floor or 0.0]), D)
+        # Which cut each further row is; 0: it forbids levels.
+        self._cuts, self._many = list[int](), MANY
+        self._highs, self._status = _kept_program(matrix, lower, upper, self._fixed_costs)
 
     def sides(self, x: FloatArray) -> Sides:
         """At x (X,)."""
@@ -126,10 +137,24 @@ class StepProgram:
         low, high = (np.concatenate([drift, one - moved]) for one in (stage.low, stage.high))
         return Sides(low, high, -self._sign * (stage.price + stage.price_x @ x))
 
-    def add(self, intercept: float, slope: FloatArray, forbids: bool = False) -> None:
-        """F >= intercept + slope . d', or what forbids d': 0 >= intercept + slope . d'."""
-        numbers = np.append(-slope, 0.0 if forbids else 1.0)
-        self._highs.addRow(intercept, math.inf, len(numbers), self._cut, numbers)
+    def forbid(self, intercept: float, slope: FloatArray) -> None:
+        """0 >= intercept + slope . d'."""
+        self._highs.addRow(intercept, math.inf, len(self._cut), self._cut, np.append(-slope, 0.0))
+        self._cuts.append(0)
+
+    def add(self, intercept: float, slope: FloatArray, points: FloatArray) -> None:
+        """F >= intercept + slope . d'; cuts that are best at none of the points (n, D) may go."""
+        self._highs.addRow(intercept, math.inf, len(self._cut), self._cut, np.append(-slope, 1.0))
+        self._cuts.append(len(self.ahead.rows))
+        self.ahead.add(np.array([intercept]), slope[None])
+        if len(self._cuts) < self._many:
+            return
+        best = self.ahead.keep(points)
+        places = {old: new for new, old in enumerate(best.tolist())}
+        gone = [i for i, cut in enumerate(self._cuts) if cut not in places]
+        self._highs.deleteRows(len(gone), len(self._rows) + np.array(gone, dtype=np.int32))
+        self._cuts = [places[cut] for cut in self._cuts if cut in places]
+        self._many = MANY + 3 * len(self._cuts) // 2
 
     def solve(self, sides: Sides, levels: FloatArray) -> Solved | None:
         """The optimum from levels (D,), None where nothing is possible."""
@@ -164,10 +189,8 @@ class StepProgram:
         self._highs.changeColsBounds(len(self._shifts), self._shifts, lower, upper)
 
     def _run(self, sides: Sides, levels: FloatArray) -> Solved | None:
-        import highspy
-
         highs, moved = self._highs, self._shift @ levels
-        n, status = len(self._rows), highspy.HighsModelStatus
+        n, status = len(self._rows), self._status
         highs.changeRowsBounds(n, self._rows, sides.low + moved, sides.high + moved)
         highs.run()
         if highs.getModelStatus() not in (status.kOptimal, status.kInfeasible):
@@ -185,15 +208,16 @@ class StepProgram:
         solution, value = highs.getSolution(), float(highs.getObjectiveValue())
         columns, duals = np.array(solution.col_value), np.array(solution.row_dual[:n])
         stage = self._stage
-        after = np.clip(columns[self._next], stage.least_level, stage.most_level)
-        flows = np.clip(columns[self._y], stage.least, stage.most)
+        after = np.minimum(np.maximum(columns[self._next], stage.least_level), stage.most_level)
+        flows = np.minimum(np.maximum(columns[self._y], stage.least), stage.most)
         return Solved(value, value - float(columns[-1]), flows, after, duals @ self._shift)
 
 
 def _kept_program(
     matrix: FloatArray, lower: FloatArray, upper: FloatArray, last_costs: FloatArray
-) -> Any:
-    """A HiGHS program without limits of rows and costs of y, which change from solve to solve."""
+) -> tuple[Any, Any]:
+    """A HiGHS program without limits of rows and costs of y, which change from solve to solve,
+    and the names of how solves end."""
     try:
         import highspy
     except ImportError:
@@ -210,11 +234,12 @@ def _kept_program(
     program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
     program.a_matrix_.value_ = rows.data
     options = {"output_flag": False, "presolve": "off", "solver": "simplex", "threads": 1}
+    options["dual_simplex_cost_perturbation_multiplier"] = 0.0  # a warm start needs no shaking
     precise = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
     for name, value in (options | dict.fromkeys(precise, PRECISION)).items():
         highs.setOptionValue(name, value)
     highs.passModel(program)
-    return highs
+    return highs, highspy.HighsModelStatus
 
 
 class Tangents:
@@ -239,13 +264,21 @@ class Tangents:
         self._held[self._count, :, 0], self._held[self._count, :, 1:] = intercepts, slopes
         self._count += 1
 
+    def keep(self, points: FloatArray) -> IntArray:
+        """Which were the first and those that are largest at any of points (n, D), of one node:
+        the others are dropped."""
+        values = self.rows[:, 0, 0] + points @ self.rows[:, 0, 1:].T
+        best = np.union1d(np.argmax(values, axis=1), [0])
+        self._held, self._count = self._held[best], len(best)
+        return best
+
     def at(self, levels: FloatArray) -> FloatArray:
         """(n, M) for levels (n, D)."""
         k, M, size = self.rows.shape
         with_one = np.hstack([np.ones((len(levels), 1)), levels])
-        parts = np.array_split(with_one, 1 + len(levels) * k * M // 4_000_000)
-        every = self.rows.reshape(k * M, size).T
-        return np.concatenate([(part @ every).reshape(-1, k, M).max(axis=1) for part in parts])
+        every, most = self.rows.reshape(k * M, size).T, max(1, AT_ONCE // (k * M))
+        parts = [with_one[i : i + most] @ every for i in range(0, len(levels), most)]
+        return np.concatenate([part.reshape(-1, k, M).max(axis=1) for part in parts])
 
 
 class Training:
@@ -259,7 +292,7 @@ class Training:
     def __init__(self, model: ExogenousModel, lattice: Lattice, risk: Risk) -> None:
         self.lattice, self.risk, self._stages = lattice, risk, stages_of(model)
         self._levels = np.array(model.start.resource, dtype=np.float64)
-        T, sign, D = lattice.horizon, sign_of(model), self._levels.size
+        T, D, self._sign = lattice.horizon, self._levels.size, sign_of(model)
         self.classes, self._chances = list[IntArray](), list[FloatArray]()
         for matrix in (*lattice.chances, np.zeros((len(lattice.values[-1]), 0))):
             rows = np.round(matrix, 14) + 0.0
@@ -267,12 +300,13 @@ class Training:
             self.classes.append(np.asarray(found, dtype=np.int64).ravel())
             self._chances.append(matrix[first])
         self.programs = [list[StepProgram]()] * T
-        self._ahead, self._sides = [list[Tangents]()] * T, [list[Sides]()] * T
+        self._sides = [list[Sides]()] * T
+        self._rounds, self._centres = 0, np.zeros((T, D))
+        self._points = [list[FloatArray]() for _ in range(T)]
         self.values, lowest = list[Tangents](), np.zeros(0)
         for t in reversed(range(T)):
             floors = [self._cost(lowest, p) for p in self._chances[t]] if t + 1 < T else [None]
-            self.programs[t] = [StepProgram(self._stages[t], sign, floor) for floor in floors]
-            self._ahead[t] = [Tangents(np.array([floor or 0.0]), D) for floor in floors]
+            self.programs[t] = [StepProgram(self._stages[t], self._sign, floor) for floor in floors]
             self._sides[t] = [self.programs[t][0].sides(x) for x in lattice.values[t]]
             lowest = self._lowest(t)
             self.values.insert(0, Tangents(lowest, D))
@@ -317,22 +351,32 @@ class Training:
             raise InfeasibleError("no flows keep all bounds from the start on, whatever is done")
         for chances, before in zip(self._chances[t - 1], self.programs[t - 1], strict=True):
             if chances[node] > 0.0:
-                before.add(distance - float(slope @ levels), slope, forbids=True)
+                before.forbid(distance - float(slope @ levels), slope)
         return None
 
     def round(self, rng: np.random.Generator) -> float:
         """One way forwards and backwards; the bound, as a cost."""
-        nodes, levels = self.lattice.sample(1, rng)[0], [self._levels]
+        levels, self._rounds = self._decided(self.lattice.sample(1, rng)[0]), self._rounds + 1
+        share = max(1.0 / self._rounds, NEWEST)
+        for t in reversed(range(1, len(levels))):
+            # Decisions jump from one extreme to another while cuts are few: every second round
+            # cuts half way to where they were on average.
+            self._centres[t] += share * (levels[t] - self._centres[t])
+            at = levels[t] if self._rounds % 2 else 0.5 * (levels[t] + self._centres[t])
+            self._cut(t, at)
+        found = self.solve(0, 0, self._levels)
+        return -math.inf if found is None else found.value
+
+    def _decided(self, nodes: IntArray) -> list[FloatArray]:
+        """The levels before each step along these nodes, as the cuts decide."""
+        levels = [self._levels]
         for _ in range(MOST_RETURNS):
             t = len(levels) - 1
             if t == len(nodes) - 1:
                 break
             found = self.solve(t, int(nodes[t]), levels[t])
             levels = levels[:-1] if found is None else [*levels, found.levels]
-        for t in reversed(range(1, len(levels))):
-            self._cut(t, levels[t])
-        found = self.solve(0, 0, self._levels)
-        return -math.inf if found is None else found.value
+        return levels
 
     def _cut(self, t: int, levels: FloatArray) -> None:
         """Solve all nodes of step t at these levels, and cut for each class before."""
@@ -343,16 +387,16 @@ class Training:
         scale = SAME * (1.0 + np.abs(values).max())
         if known.all() and (values > self.values[t].at(levels[None])[0] + scale).any():
             self.values[t].add(values - slopes @ levels, slopes)
-        before = zip(self._chances[t - 1], self.programs[t - 1], self._ahead[t - 1], strict=True)
-        for chances, program, ahead in before:
+        self._points[t].append(levels)
+        points = np.array(self._points[t])
+        for chances, program in zip(self._chances[t - 1], self.programs[t - 1], strict=True):
             likely = chances > 0.0
             if not known[likely].all():
                 continue
             weights = self.risk.weights(-values[likely], chances[likely])
             value, slope = float(weights @ values[likely]), weights @ slopes[likely]
-            if value > ahead.at(levels[None])[0, 0] + scale:
-                program.add(value - float(slope @ levels), slope)
-                ahead.add(np.array([value - slope @ levels]), slope[None])
+            if value > program.ahead.at(levels[None])[0, 0] + scale:
+                program.add(value - float(slope @ levels), slope, points)
 
     def played(self, samples: int, rng: np.random.Generator) -> Estimate | None:
         """What the policy of the cuts costs on the lattice: exactly where its tree is small; None
