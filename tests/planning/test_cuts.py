@@ -11,7 +11,10 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.limits import Limits, Progress
+from counterplan.domains.storage import Flow, Storage, Store
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
+from counterplan.planning.cut_table import cut_value
+from counterplan.planning.model import State
 from counterplan.planning.policies import Policy
 from counterplan.planning.stages import Stage
 
@@ -63,12 +66,12 @@ def test_equal_futures_share_their_cuts() -> None:
 
 
 def test_a_larger_tree_is_sampled_without_its_luck() -> None:
-    """8 million futures: the value's error is a fraction of what futures differ by."""
-    model = random_staged(5, steps=10)
-    found = Cuts(gap=2e-3, samples=50).solve(model, seed=3)
+    """300,000 futures: the value's error is a fraction of what futures differ by."""
+    model = random_staged(5, steps=8)
+    found = Cuts(gap=5e-3, samples=20).solve(model, seed=3)
     played = cp.evaluate(model, found, episodes=60, seed=1)
-    assert found.relative_gap <= 2e-3
-    assert 0.0 < found.se < 0.1 * played.se * np.sqrt(60 / 50)
+    assert found.relative_gap <= 5e-3
+    assert 0.0 < found.se < 0.2 * played.se
     assert abs(played.mean - found.bound) < 4.0 * played.se
     assert "10" not in found.method
     assert found.played == (found.value, found.se)
@@ -117,6 +120,75 @@ def test_it_is_a_policy_with_limits_and_progress() -> None:
     rule = Cuts(iterations=5).prepare(model, 7)
     start = model.start
     assert rule(0, start.exogenous[None], start.resource[None]).shape == (1, 8)
+
+
+def battery(horizon: int = 8) -> Any:
+    """One storage, whose optimum is known by another algorithm; price multiplies quantity, by day
+    and by night."""
+    day = [f"{one:g} * price" for one in (1.0 + 0.4 * np.sin(np.arange(horizon))).round(3)]
+    return Storage(
+        process=cp.processes.BinomialLattice(40.0, 0.0, 0.8, 1 / 24),
+        horizon=horizon,
+        storages=Store("battery", capacity=10, start=5, keep=0.995),
+        flows=[
+            Flow("charge", into="battery", most=2.5, efficiency=0.95, pays=day),
+            Flow("discharge", out_of="battery", most=2.5, efficiency=0.9, earns=day),
+        ],
+    )
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("horizon", [8, 24])
+def test_where_price_multiplies_quantity(horizon: int) -> None:
+    """Within 0.5 % of the exact value on a lattice, and much closer."""
+    model = battery(horizon)
+    exact = cp.exact_value(model)
+    found = Cuts(gap=1e-4, samples=50).solve(model)
+    assert found.bound == pytest.approx(exact, rel=3e-4)
+    assert found.bound >= exact - 1e-7
+    assert abs(found.value - exact) < 4.0 * found.se + 3e-4 * exact
+
+
+@pytest.mark.compiles
+def test_cuts_bound_the_value_and_are_leaves_of_a_search() -> None:
+    model = battery()
+    exact = cp.exact_value(model)
+    bounds = cp.value_bounds(model, method="cuts", samples=50)
+    assert bounds.lower - 4.0 * bounds.lower_se - 1e-7 <= exact <= bounds.upper + 1e-7
+    assert bounds.upper_se == 0.0
+    assert bounds.upper == pytest.approx(exact, rel=2e-3)
+    found = Cuts(gap=1e-6, samples=50).solve(model)
+    known = found.informing(model)
+    for t, node in ((1, 0), (3, 1), (6, 4)):
+        x = found.training.lattice.values[t][node]
+        for level in (0.3, 4.0, 9.9):
+            state = State(t, x, np.array([level]))
+            above = cut_value(found.table(), *state)
+            assert above == pytest.approx(cp.exact_value(model, state), rel=0.03)
+            assert above >= cp.exact_value(model, state) - 1e-7
+    search = cp.UCT(100, leaf="bounds")
+    assert cp.plan(known, planner=search).bounds.high == pytest.approx(exact, rel=1e-3)
+    played = cp.evaluate(known, search, episodes=20, seed=1)
+    blind = cp.evaluate(model, cp.UCT(100, leaf="uniform"), episodes=20, seed=1)
+    assert played.mean > blind.mean + 3.0 * played.compare(blind).se
+    costs = random_staged(1, "min", steps=3)
+    plain = Cuts(gap=1e-8, iterations=300).solve(costs).informing(costs)
+    low, high = plain.bounds(costs.start)
+    assert (low, high) == (pytest.approx(tree_value(costs), rel=1e-5), np.inf)
+
+
+def test_a_sampled_lattice_bounds_itself_alone() -> None:
+    """Prices without end: value and bound are the lattice's, and the policy is played."""
+    model = replace(battery(), process=cp.processes.GBM(40.0, 0.0, 0.8, dt=1 / 24))
+    found = Cuts(nodes=8, samples=60, iterations=30).solve(model, seed=2)
+    assert "bound and value are the lattice's" in found.method
+    assert found.relative_gap < 0.01
+    assert abs(found.played.mean - found.bound) < 4.0 * found.played.se + 0.02 * found.bound
+    played = cp.evaluate(model, found, episodes=30, seed=4)
+    best = cp.evaluate(model, cp.policies.Resolve(), episodes=30, seed=4)
+    assert played.mean >= 0.98 * best.mean
+    with pytest.raises(NotApplicableError, match="the chain was sampled"):
+        cp.value_bounds(model, method="cuts", samples=10)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ With foresight one does at least as well as the optimal policy, with any policy 
 'tight'  hindsight that pays for knowing the future (dual), and the policy of regression Monte Carlo
          (least_squares); each model's best penalties
 
+'cuts'   where steps are linear programs under a chain with few values: both sides by dual dynamic
+         programming, the one by cuts without any error
+
 Tight bounds by information relaxation (Brown, Smith and Sun 2010): for any function V_t(x, d), with
 z_t = V_{t+1}(x_{t+1}, d_{t+1}) - E[V_{t+1}(., d_{t+1}) | x_t],
 
@@ -60,7 +63,7 @@ AT_ONCE = 512
 CHUNK = 4_000_000
 # Means without any spread are still sums of rounded numbers.
 ROUNDING = 1e-12
-Method: TypeAlias = Literal["plain", "tight"]
+Method: TypeAlias = Literal["plain", "tight", "cuts"]
 
 
 class Penalised(NamedTuple):
@@ -215,28 +218,46 @@ def value_bounds(
 ) -> ValueBounds:
     """Bounds on the optimal value in a state (default: the start), each with its standard error.
 
-    method    'tight' is for the start only
+    method    'tight' and 'cuts' are for the start only
     progress  called for some futures at a time; False stops, with bounds from the futures so far
               ('tight': while the regression is fitted, and raises StoppedError)
     """
     if method not in get_args(Method):
-        raise InputError(f"method {method!r} is unknown: choose 'plain' or 'tight'")
+        raise InputError(f"method {method!r} is unknown: choose 'plain', 'tight' or 'cuts'")
     samples = whole_number(samples, "samples")
     if samples < 2:
         raise InputError(f"samples must be at least 2 to have a standard error, got {samples}")
     if method == "plain":
         watch = None if progress is None else Watch("futures", progress=progress)
         found = _plain(problem, samples, seed, state, watch)
+    elif method == "cuts" and state is None:
+        return _by_cuts(problem, samples, seed, progress)
     elif state is None:
         found = penalised(problem, samples, seed, progress)
     else:
-        raise NotApplicableError("tight bounds are for the start: use method='plain'")
+        raise NotApplicableError(f"{method} bounds are for the start: use method='plain'")
     executed, hindsight, policy, foresight = found
     samples = len(executed)
     below, above = estimate(executed), estimate(hindsight)
     if problem.sense == "min":
         below, above, policy, foresight = above, below, foresight, policy
     return ValueBounds(*below, policy, *above, foresight, samples)
+
+
+def _by_cuts(
+    problem: ExogenousModel, samples: int, seed: Seed, progress: ProgressCallback | None
+) -> ValueBounds:
+    from counterplan.planning.cuts import Cuts
+
+    found = Cuts(samples=samples).solve(problem, seed, progress)
+    if not found.training.lattice.exact:
+        raise NotApplicableError(
+            "cuts bound the value where x takes few values, and here the chain was sampled; use "
+            "method='plain', or policies.Cuts().solve(problem) for the bound of that chain"
+        )
+    cuts, policy = (found.bound, 0.0, found.method), (found.value, found.se, "the policy of cuts")
+    low, high = (policy, cuts) if problem.sense == "max" else (cuts, policy)
+    return ValueBounds(*low, *high, samples)
 
 
 def _plain(

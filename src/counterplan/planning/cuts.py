@@ -32,6 +32,7 @@ and value are those of the lattice; `played` is the policy on the model's own fu
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -48,7 +49,14 @@ from counterplan.errors import (
     not_installed,
 )
 from counterplan.planning.lattice import Lattice
-from counterplan.planning.model import Estimate, ExogenousModel, State, estimate, sign_of
+from counterplan.planning.model import (
+    Compiled,
+    Estimate,
+    ExogenousModel,
+    State,
+    estimate,
+    sign_of,
+)
 from counterplan.planning.policies import Rule, each_state, follow, futures
 from counterplan.planning.processes.base import number
 from counterplan.planning.risk import Risk, RiskLike
@@ -60,8 +68,9 @@ PRECISION, ROUNDING = 1e-9, 1e-7
 SAME = 1e-10
 # Trees up to this many nodes and steps are played whole.
 WHOLE_TREE, DEEPEST = 2_000, 300
-# Rounds before the policy is first looked at, and by how much later before it is again.
-FIRST_LOOK, LATER = 8, 1.4
+# Rounds before the policy is first looked at; and how many more futures a look at the end has: a
+# few may all miss what is rare and dear.
+FIRST_LOOK, ONCE_MORE = 8, 4
 # A share of the bound that is nothing: an optimum is then proved.
 PROVED = 1e-6
 # What the newest levels count in their average, at least.
@@ -365,7 +374,18 @@ class Training:
             at = levels[t] if self._rounds % 2 else 0.5 * (levels[t] + self._centres[t])
             self._cut(t, at)
         found = self.solve(0, 0, self._levels)
-        return -math.inf if found is None else found.value
+        if found is None:
+            return -math.inf
+        self.values[0].add(np.array([found.value - found.slope @ self._levels]), found.slope[None])
+        return found.value
+
+    def spread(self, rng: np.random.Generator) -> None:
+        """One way backwards through levels anywhere within their bounds: cuts for whoever comes
+        where this policy does not."""
+        for t in reversed(range(1, len(self._stages))):
+            low, high = self._stages[t - 1].least_level, self._stages[t - 1].most_level
+            reached = np.max([self._levels, *self._points[t]], axis=0)
+            self._cut(t, rng.uniform(low, np.where(np.isinf(high), 2.0 * reached, high)))
 
     def _decided(self, nodes: IntArray) -> list[FloatArray]:
         """The levels before each step along these nodes, as the cuts decide."""
@@ -437,6 +457,13 @@ class Training:
                 totals -= ahead[np.arange(n), nodes] - (weights * ahead).sum(axis=1)
         return estimate(totals)
 
+    def cuts(self) -> list[FloatArray]:
+        """By step: (M, K, 1 + D) what the value of each node lies below, to be maximised."""
+        from counterplan.planning.cut_table import lowest_anywhere
+
+        points = [np.array([self._levels]), *map(np.array, self._points[1:])]
+        return [lowest_anywhere(-v.rows, p) for v, p in zip(self.values, points, strict=True)]
+
     def flows(self, state: State) -> FloatArray:
         """(A,) what the cuts say to do, at any x: what follows is that of the closest node."""
         t, x, levels = state
@@ -478,6 +505,38 @@ class CutPlan:
     sense: Sense
     training: Training = field(repr=False)
     name: str = "cuts"
+
+    def table(self) -> FloatArray:
+        """The value from above at every time, node and level (from below, of costs), to be
+        maximised: what `cut_table.cut_value` reads."""
+        from counterplan.planning.cut_table import packed
+
+        return packed(self.training.lattice.values, self.training.cuts())
+
+    def informing(self, model: ExogenousModel, rounds: int = 30, seed: Seed = 0) -> Any:
+        """A copy of the model that knows these bounds: a search clips its values to them, and with
+        leaf='bounds' takes them as the value of a state. They hold where the lattice is exact.
+
+        rounds  of cuts at levels anywhere: a search comes where the policy never does
+        """
+        from counterplan.planning.cut_table import cut_bounds, cut_value
+
+        rng = generator(seed)
+        for _ in range(rounds):
+            self.training.spread(rng)
+        table, known, sign = self.table(), copy(model), sign_of(model)
+
+        def bounds(state: State) -> tuple[float, float]:
+            value = sign * float(cut_value(table, state.t, state.exogenous, state.resource))
+            return (-math.inf, value) if sign > 0.0 else (value, math.inf)
+
+        def compiled(quantiles: int = 0) -> Any:
+            assert isinstance(model, Compiled)
+            return replace(model.compiled(quantiles), bounds=cut_bounds, tables=table)
+
+        name, what = ("compiled", compiled) if isinstance(model, Compiled) else ("bounds", bounds)
+        object.__setattr__(known, name, what)
+        return known
 
     @property
     def iterations(self) -> int:
@@ -546,13 +605,17 @@ class Cuts:
         risk, sign = Risk.of(self.risk), sign_of(model)
         training = Training(model, lattice, risk)
         bounds, look, found = list[float](), FIRST_LOOK, None
+        # Looking costs as much as this many rounds.
+        pause = self.samples * lattice.horizon // sum(map(len, lattice.values))
         for done in range(1, self.iterations + 1):
             bounds.append(max([training.round(rng), *bounds[-1:]]))
             seen = done >= look or done == self.iterations
             if seen:
-                look, found = math.ceil(done * LATER), training.played(self.samples, rng)
-                if found is not None and self._is_close(bounds[-1], found, watch.gap):
-                    break
+                look, found = done + max(done // 2, pause), training.played(self.samples, rng)
+                if self._is_close(bounds[-1], found, watch.gap):
+                    found = training.played(ONCE_MORE * self.samples, rng)
+                    if self._is_close(bounds[-1], found, watch.gap):
+                        break
             value = None if found is None else -sign * found.mean
             if watch.must_stop(done, value, -sign * bounds[-1], self.iterations):
                 found = found if seen else training.played(self.samples, rng)
@@ -585,6 +648,8 @@ class Cuts:
         outcomes = follow(model, made.rule, futures(model, self.samples, rng))
         return replace(made, played=estimate(outcomes), seconds=watch.seconds)
 
-    def _is_close(self, bound: float, found: Estimate, absolute: float) -> bool:
+    def _is_close(self, bound: float, found: Estimate | None, absolute: float) -> bool:
+        if found is None:
+            return False
         allowed = max(self.gap * abs(bound), absolute, 1e-12 * (1.0 + abs(bound)))
         return found.mean + 2.0 * found.se - bound <= allowed
