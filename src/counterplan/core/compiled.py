@@ -37,6 +37,8 @@ __all__ = ["fetch_ahead", "njit", "plain"]
 
 _PACKAGE = __name__.partition(".")[0]
 _IMPLEMENTATION: Any = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # type: ignore[attr-defined]
+# Seconds of compiling before it is told of.
+PATIENCE = 1.0
 _PLACES: list[Any] = list(_IMPLEMENTATION._locator_classes)
 
 
@@ -157,21 +159,32 @@ _IMPLEMENTATION._locator_classes = [_Stamped, *_PLACES]
 
 
 class _Pause(event.Listener):
-    """Stops the clock of limits while the compiler works; functions call for others, so only the
-    outermost counts."""
+    """Stops the clock of limits while the compiler works, and says so after a second; functions
+    call for others, so only the outermost counts."""
 
     def __init__(self) -> None:
-        self._depth, self._since = 0, 0.0
+        self._depth, self._since, self._total, self._has_told = 0, 0.0, 0.0, False
 
     def on_start(self, event: Any) -> None:
         if self._depth == 0:
             self._since = time.perf_counter()
         self._depth += 1
+        self._tell()
 
     def on_end(self, event: Any) -> None:
+        self._tell()
         self._depth -= 1
         if self._depth == 0:
-            pause_clock(time.perf_counter() - self._since)
+            taken = time.perf_counter() - self._since
+            self._total += taken
+            pause_clock(taken)
+
+    def _tell(self) -> None:
+        """One line, once; what cached code needs is never told of."""
+        if not self._has_told and self._total + time.perf_counter() - self._since > PATIENCE:
+            self._has_told = True
+            words = "counterplan: compiling, once; the code is kept for the next time"
+            print(words, file=sys.stderr)
 
 
 event.register("numba:compile", _Pause())  # type: ignore[no-untyped-call]

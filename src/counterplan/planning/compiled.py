@@ -43,6 +43,8 @@ jit: Any = partial(njit, cache=True, **_OPTIONS)
 # For functions that only compiled code calls: without what lets Python and C call them, which takes
 # a quarter of the time to compile.
 inner: Any = partial(jit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# For functions that Python calls and hands many arrays to.
+outer: Any = partial(njit, cache=True, no_cfunc_wrapper=True)
 # Small functions with many arrays: passing those on would cost more than the work.
 inlined: Any = inner(forceinline=True)
 

@@ -182,7 +182,8 @@ def mean_regrets(graph, paths, plan, groups, S):  # type: ignore[no-untyped-def]
     for t in range(T):
         for s in range(S):
             many = max(counts[t, s], 2.0)
-            sums[t, s] /= many
-            spread = np.maximum(squares[t, s] / many - sums[t, s] ** 2, 0.0)
-            squares[t, s] = np.sqrt(spread / (many - 1.0))
+            for g in range(size):  # number by number: whole rows take seconds to compile
+                sums[t, s, g] /= many
+                spread = max(squares[t, s, g] / many - sums[t, s, g] ** 2, 0.0)
+                squares[t, s, g] = np.sqrt(spread / (many - 1.0))
     return sums, squares, counts

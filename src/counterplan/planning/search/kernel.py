@@ -41,7 +41,7 @@ from numba.experimental import structref
 
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
-from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, borrowed
+from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, borrowed, outer
 from counterplan.planning.model import ExogenousModel
 from counterplan.planning.processes.laws import draw, successors
 
@@ -210,7 +210,7 @@ ENGINE = EngineType([("model", MODEL), ("parts", PARTS)])  # type: ignore[no-unt
 new: Any = structref.new
 
 
-@njit(ENGINE(*_FUNCTIONS, types.Tuple(list(_NUMBERS.values()))), cache=True)  # type: ignore[no-untyped-call]
+@outer(ENGINE(*_FUNCTIONS, types.Tuple(list(_NUMBERS.values()))))  # type: ignore[no-untyped-call]
 def with_model(draw, successors, actions, step, policy, bounds, numbers):  # type: ignore[no-untyped-def]
     """An engine without parts."""
     T, finite, flat, tables, limits, offered, x, d = numbers
@@ -222,7 +222,7 @@ def with_model(draw, successors, actions, step, policy, bounds, numbers):  # typ
     return made
 
 
-@njit(types.void(ENGINE, *_PARTS, VECTOR, types.Tuple(list(_INSIDE.values()))), cache=True)  # type: ignore[no-untyped-call]
+@outer(types.void(ENGINE, *_PARTS, VECTOR, types.Tuple(list(_INSIDE.values()))))  # type: ignore[no-untyped-call]
 def set_parts(made, select, backup, leaf, play, settings, inside):  # type: ignore[no-untyped-def]
     """Give it parts."""
     by_bounds, by_mean, is_fused, is_random, how = inside

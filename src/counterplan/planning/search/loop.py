@@ -60,7 +60,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from counterplan.core.compiled import fetch_ahead, njit
+from counterplan.core.compiled import fetch_ahead
 from counterplan.errors import InputError
 from counterplan.planning.compiled import (
     GENERATOR,
@@ -69,6 +69,7 @@ from counterplan.planning.compiled import (
     borrowed,
     inlined,
     inner,
+    outer,
     set_whole,
     whole,
 )
@@ -471,7 +472,7 @@ def choose(model, parts, tree, node, t, generator):  # type: ignore[no-untyped-d
 def descend(model, parts, tree, t, generator):  # type: ignore[no-untyped-def]
     """Walk to a node seen for the first time, or to the end; the number of edges passed and the
     value found there."""
-    node, depth = 0, 0
+    node, depth = np.int64(0), 0  # no literal: all that takes it would be compiled twice
     while True:
         edge = choose(model, parts, tree, node, t, generator)
         tree.path[depth, 0] = node
@@ -544,8 +545,15 @@ def back_up(model, parts, tree, t, depth, value):  # type: ignore[no-untyped-def
 @inner(types.int64(MODEL, PARTS, TREE, types.int64, types.int64, GENERATOR))
 def run(model, parts, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
     """`search` without handles."""
+    # Never so; but from here on the compiler knows the widths, and multiplies by no other.
+    if tree.nodes.shape[1] != 8 or tree.edges.shape[1] != 4 or tree.links.shape[1] != 4:
+        return -1
+    if tree.sums.shape[1] != 6 or tree.counts.shape[1] != 9 or tree.path.shape[1] != 3:
+        return -1
+    if tree.returns.shape[1] != 2 or tree.root.shape[1] != 3:
+        return -1
     if tree.nodes[0, VISITS] == 0.0:
-        evaluate(model, parts, tree, 0, t, generator)
+        evaluate(model, parts, tree, np.int64(0), t, generator)
     while tree.counts[USED, DONE] < simulations and has_memory(tree):
         depth, value = descend(model, parts, tree, t, generator)
         back_up(model, parts, tree, t, depth, value)
@@ -554,7 +562,7 @@ def run(model, parts, tree, t, simulations, generator):  # type: ignore[no-untyp
     return tree.counts[USED, DONE]
 
 
-@njit(types.int64(ENGINE, TREE, types.int64, types.int64, GENERATOR), cache=True)
+@outer(types.int64(ENGINE, TREE, types.int64, types.int64, GENERATOR))
 def search(engine, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
     """Run simulations from the tree's root at time t until they are done or the arrays are full;
     how many have been done in all."""
@@ -582,7 +590,7 @@ def next_edge(tree, parent, edge, child):  # type: ignore[no-untyped-def]
 _QUESTION = types.UniTuple(types.int64, 3)  # type: ignore[no-untyped-call]
 
 
-@njit(types.void(ENGINE, TREE, _QUESTION, GENERATOR, MATRIX, VECTOR), cache=True)
+@outer(types.void(ENGINE, TREE, _QUESTION, GENERATOR, MATRIX, VECTOR))
 def follow(engine, tree, question, generator, waiting, out):  # type: ignore[no-untyped-def]
     """Value and standard error (2,) of following the search; the question is the time, the root's
     edge, and about how many rollouts to play. Depth first: at every time at most the successors of
@@ -703,7 +711,7 @@ def plant(tree: Any, state: State) -> None:
     tree.counts[USED, [IN_EXOGENOUS, IN_RESOURCES, IN_NODES]] = 1
 
 
-@njit(types.void(TREE, MATRIX, types.boolean, types.boolean, types.boolean), cache=True)
+@outer
 def _refill(tree, old, resources, nodes, links):  # type: ignore[no-untyped-def]
     """Enter what there is into hash tables that are new."""
     tree, old = borrowed(tree), borrowed(old)

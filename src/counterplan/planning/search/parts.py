@@ -33,7 +33,6 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 from counterplan.planning.compiled import (
     GENERATOR,
@@ -42,13 +41,13 @@ from counterplan.planning.compiled import (
     inlined,
     inner,
     jit,
+    outer,
     play_with,
 )
 from counterplan.planning.search.kernel import (
     BOUNDED,
     CLIP,
     CLIPPED,
-    ENGINE,
     ENTROPY,
     ENTROPY_WEIGHT,
     EPSILON,
@@ -244,7 +243,7 @@ def sampled_returns(model, parts, is_random, state, plays, generator):  # type: 
     return mean, squares
 
 
-@njit(types.float64(ENGINE, types.int64, VECTOR, VECTOR, types.int64, GENERATOR), cache=True)
+@outer
 def pilot(engine, t, x, d, plays, generator):  # type: ignore[no-untyped-def]
     """The standard deviation of the returns of random play from a state."""
     model, parts, state = engine.model, engine.parts, (t, borrowed(x), borrowed(d))
@@ -267,7 +266,7 @@ def engine(
         np.empty((2, kernel.exogenous.size)),
         np.empty((2, kernel.resource.size)),
     )
-    made = with_model(*(getattr(kernel, name) for name in SIGNATURES), numbers)  # type: ignore[call-arg]
+    made = with_model(*(getattr(kernel, name) for name in SIGNATURES), numbers)
     play, own = kernel.play, callable(leaf)
     inside = (select is ucb, backup is mean, play is not None, kernel.policy is uniform_policy)
     how = OWN_LEAF if own else leaf

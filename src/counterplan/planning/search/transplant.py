@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from counterplan.core.compiled import njit
-from counterplan.planning.compiled import borrowed, copy, inlined, set_whole, whole
+from counterplan.planning.compiled import borrowed, copy, inlined, outer, set_whole, whole
 from counterplan.planning.model import State
 from counterplan.planning.search.loop import (
     CHILD,
@@ -126,7 +125,7 @@ def move_children(tree, other, histories):  # type: ignore[no-untyped-def]
                 copy(tree.support[first + c], other.support[place + c])
 
 
-@njit(cache=True)
+@outer
 def transplant(tree, other, root):  # type: ignore[no-untyped-def]
     """Plant in another, empty tree what can be met from a node on."""
     tree, other = borrowed(tree), borrowed(other)
