@@ -54,6 +54,7 @@ from counterplan.planning.stages import Stage, allocate_stages, closest_flows
 
 if TYPE_CHECKING:
     from counterplan.domains.storage_value import StorageValue
+    from counterplan.planning.policies import Policy
     from counterplan.planning.search.kernel import Kernel
 
 Rate: TypeAlias = float | str | Sequence[float | str]
@@ -461,6 +462,13 @@ class Storage(HasFutures):
         """(n,) what flows lose in expectation against the best ones."""
         rows = zip(exogenous, resource, actions, strict=True)
         return np.array([self._optimum.loss(State(t, x, d), y) for x, d, y in rows])
+
+    def best_known_policy(self) -> Policy:
+        """To compare with where nothing is exact."""
+        from counterplan.planning.cuts import Cuts
+        from counterplan.planning.lattice_value import OnLattice
+
+        return OnLattice() if self.is_simple else Cuts()
 
     # --- For the search -------------------------------------------------------------------------
 
