@@ -95,6 +95,40 @@ def test_another_state(run: Run) -> None:
     assert record["exact"] <= bounds["upper"] + 5 * bounds["upper_se"]
 
 
+OWN = """
+import numpy as np
+from counterplan.planning import State
+
+class Stock:
+    horizon, sense = 6, "max"
+    start = State(0, np.array([5.0]), np.array([8.0]))
+
+    def draw(self, t, x, generator):
+        return generator.integers(3, 10, x.shape).astype(float)
+
+    def actions(self, state):
+        return np.arange(0.0, 21.0 - state.resource[0])[:, None]
+
+    def step(self, t, x, d, a):
+        sold = np.minimum(d[:, 0], x[:, 0])
+        left = d[:, 0] - sold
+        return 6 * sold - 2.5 * a[:, 0] - 0.3 * left, (left + a[:, 0])[:, None]
+"""
+
+
+def test_own_steps_and_risk(run: Run) -> None:
+    """A file with nothing but steps is planned, and says what for and on what."""
+    Path("stock.py").write_text(OWN)
+    found = asked(run, "stock.py", "--simulations", "20")
+    assert found["basis"].startswith("value on a lattice")
+    assert found["bounds"] is None
+    averse = asked(run, "stock.py", "--risk", "0.2")
+    assert averse["risk"] == "0.2"
+    assert averse["value"] < found["value"]
+    assert "worst 20 %" in averse["basis"]
+    assert "on a lattice" in run("plan", "stock.py", "--risk", "0.5,0.2").output
+
+
 def test_planners_and_clipping(run: Run) -> None:
     state = ("options", "--config", "C", "--step", "3", "--price", "34.5")
     record = asked(run, *state, "--planner", "ments", "--no-clip")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +23,7 @@ from counterplan.domains.problems import (
     problem_names,
     stated,
 )
-from counterplan.errors import CounterplanError, InputError, counted
+from counterplan.errors import CounterplanError, InputError, NotApplicableError, counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,6 +44,18 @@ SAMPLES = 10_000
 SHOWN = 20
 FILES = (".csv", ".json", ".parquet")
 DOMAIN = "counterplan.domain"
+
+
+def _risk(text: str) -> str:
+    """Reads a share, or the mean's weight and a share."""
+    try:
+        numbers = [float(one) for one in text.split(",")]
+    except ValueError:
+        numbers = []
+    is_one = len(numbers) in (1, 2) and 0.0 < numbers[-1] <= 1.0 and 0.0 <= numbers[0] <= 1.0
+    if not is_one:
+        raise ValueError("is no share from 0 to 1 such as 0.25, nor a weight and a share: 0.5,0.25")
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +81,11 @@ class PlanOptions(cli.SharedOptions):
         "Keep simulated values within bounds on the optimum, if there are any.",
         True,
         "--clip/--no-clip",
+    )
+    risk: str | None = cli.option(
+        "What is ahead counts by its worst share at every step, such as 0.25 (1: the mean), or the "
+        "mean's weight and a share, such as 0.5,0.25.",
+        parse=_risk,
     )
     step: int = cli.option("How many decisions have been made before.", 0)
     k: int | None = cli.option(
@@ -303,13 +321,18 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
     state = _state(options, columns_of(problem))
     planner = PLANNERS[options.planner or "uct"](options.simulations or SIMULATIONS)
     clip = None if options.clip else False  # None: where the problem has bounds
-    found = search(problem, state, planner, clip=clip, seed=options.seed)
-    bounds = value_bounds(problem, SAMPLES, options.seed, state=state)
+    numbers = [float(one) for one in (options.risk or "1").split(",")]
+    risk = numbers[0] if len(numbers) == 1 else tuple(numbers)
+    found = search(problem, state, planner, clip=clip, seed=options.seed, risk=risk)
+    bounds = None
+    with suppress(NotApplicableError):  # of an own model nothing but its steps need be known
+        bounds = value_bounds(problem, SAMPLES, options.seed, state=state)
     record = {
         "domain": options.domain,
         "config": label(problem),
         "planner": found.planner,
         "clip": bool(found.stats["clip"]),
+        "risk": options.risk,
         "seed": options.seed,
         **plan_record(problem, state, found, bounds),
     }
@@ -334,18 +357,20 @@ def _print_decision(record: dict[str, Any], name: str) -> None:
     clipped = "clipped" if record["clip"] else "not clipped"
     better = "lower" if record["sense"] == "min" else "higher"
     cli.print_table(f"{record['planner']}, {clipped}; {better} is better", columns, rows)
-    lines = [
-        ("planned", record["value"], record["se"], record["planner"]),
-        ("at least", bounds["lower"], bounds["lower_se"], bounds["lower_method"]),
-        ("at most", bounds["upper"], bounds["upper_se"], bounds["upper_method"]),
-    ]
+    lines = [("planned", record["value"], record["se"], record["basis"] or record["planner"])]
+    for what, name in (("at least", "lower"), ("at most", "upper")) if bounds else ():
+        lines.append((what, bounds[name], bounds[f"{name}_se"], bounds[f"{name}_method"]))
+    if record["risk"] is not None:  # bounds and optimum are those of the mean
+        lines[1:] = [(*line[:3], f"the mean; {line[3]}") for line in lines[1:]]
     for what, value, se, method in lines:
         typer.echo(f"{what:9}{_number(value)} (se {_error(se)}): {method}")
     if record["exact"] is not None:
-        typer.echo(f"{'exactly':9}{_number(record['exact'])}: dynamic programming")
+        mean = "the mean; " if record["risk"] is not None else ""
+        typer.echo(f"{'exactly':9}{_number(record['exact'])}: {mean}dynamic programming")
+    sampled = f"bounds from {bounds['samples']:,} sampled futures; " if bounds else ""
     typer.echo(
-        f"{stats['simulations']:,.0f} simulations in {1000 * stats['seconds']:.3g} ms; bounds from "
-        f"{bounds['samples']:,} sampled futures; seed {record['seed']}"
+        f"{stats['simulations']:,.0f} simulations in {1000 * stats['seconds']:.3g} ms; {sampled}"
+        f"seed {record['seed']}"
     )
 
 
@@ -403,7 +428,8 @@ def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
 def _refuse_for_tables(options: PlanOptions, columns: Columns) -> None:
     states = {flag: flag in options.problem_options for flag in _state_flags(columns)}
     cli.refuse(
-        cli.given(options, "step") | states, "is for a single decision: leave it out with a table"
+        cli.given(options, "step", "risk") | states,
+        "is for a single decision: leave it out with a table",
     )
     in_folder = options.output is not None or options.scenarios_template is not None
     why = None if in_folder else "is for runs in a folder: give -o, or leave it out"

@@ -250,7 +250,9 @@ def label(problem: ExogenousModel) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def plan_record(problem: ExogenousModel, state: State, plan: Plan, bounds: ValueBounds) -> Any:
+def plan_record(
+    problem: ExogenousModel, state: State, plan: Plan, bounds: ValueBounds | None
+) -> Any:
     """Everything about a decision, as numbers and texts for JSON; what is not known is None.
 
     What to do, what each action seems to be worth, what V* lies between in that state, and V*
@@ -285,9 +287,10 @@ def plan_record(problem: ExogenousModel, state: State, plan: Plan, bounds: Value
             }
             for action, value, error, visits in choices
         ],
-        "bounds": asdict(bounds),
+        "bounds": None if bounds is None else asdict(bounds),
         "exact": exact,
         "status": plan.status.value,
+        "basis": plan.basis or None,
         "stats": {name: _finite(number) for name, number in plan.stats.items()},
     }
 

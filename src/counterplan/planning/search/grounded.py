@@ -63,6 +63,8 @@ Search: TypeAlias = Callable[[Any, FloatArray], Callable[..., Plan]]
 POLICY_FUTURES, ACTION_FUTURES, VALUE_FUTURES = 64, 100, 400
 # Decisions of plans that are solved anew one by one, at most, while policies are compared.
 RESOLVED = 2_000
+# States that a model's own optimum is asked for to value actions.
+ASKED = 1_000
 # By how many standard errors another policy, or the search's action, must be better.
 CLEARLY = 2.0
 
@@ -161,6 +163,22 @@ def _best(problem: ExogenousModel, state: State, lattice: LatticeValue | None) -
     return found[best]
 
 
+def _by_own_optimum(problem: Any, state: State, actions: FloatArray) -> FloatArray:
+    """(m,) what actions and then the optimum of the model's own earn; nan where that takes long."""
+    t, m, at_end = state.t, len(actions), state.t + 1 == problem.horizon
+    rewards, after = problem.step(t, *(np.tile(one, (m, 1)) for one in state[1:]), actions)
+    if at_end:
+        return np.asarray(rewards, dtype=np.float64)
+    if not isinstance(problem, FiniteSupport):
+        return np.full(m, np.nan)
+    following, chances = problem.successors(t, state.exogenous)
+    if m * len(following) > ASKED:
+        return np.full(m, np.nan)
+    value: Any = problem
+    ahead = [[value.optimal_value(State(t + 1, y, e)) for y in following] for e in after]
+    return np.asarray(rewards + np.array(ahead) @ np.asarray(chances))
+
+
 def tried(problem: ExogenousModel) -> int:
     """Walk through the problem once, every answer checked: what is wrong is said in one line
     before many states are asked at once. How many numbers an action has."""
@@ -235,7 +253,8 @@ class Grounded:
         made = self._plan(actions, values, status, basis.name)
         if basis.known is None and basis.exact and isinstance(self._problem, HasExactValue):
             value = self._problem.optimal_value(state)
-            made = replace(made, value=value, bounds=Interval(value, value))
+            values = _by_own_optimum(self._problem, state, actions)
+            made = replace(made, value=value, values=values, bounds=Interval(value, value))
         return self._taking(made, action, clock() - began)
 
     def followed(self, decision: Plan, state: State) -> Plan:
