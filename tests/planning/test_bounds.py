@@ -216,7 +216,7 @@ def test_own_plain_python_problem(method: Any, monkeypatch: pytest.MonkeyPatch) 
         ({"samples": 1}, "samples must be at least 2 to have a standard error, got 1"),
         ({"samples": -5}, "samples must be at least 0, got -5"),
         ({"samples": 2.5}, "samples must be a whole number, got 2.5: pass an int"),
-        ({"method": "wide"}, "method 'wide' is unknown: choose 'plain' or 'tight'"),
+        ({"method": "wide"}, "method 'wide' is unknown: choose 'plain', 'tight' or 'cuts'"),
     ],
 )
 def test_bad_questions(options: dict[str, Any], message: str) -> None:
