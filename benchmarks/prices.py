@@ -57,7 +57,7 @@ def drawn(law: Autoregression, rows: int, seed: int) -> np.ndarray:
 
 def brent() -> list[str]:
     lines = [
-        "90 % bands on the last 40 % of the Brent table, which each law was not shown:\n",
+        "90 % bands on the last half of the Brent table, which each law was not shown:\n",
         f"| steps | rows | chosen law | {' | '.join(f'{h} ahead' for h in HORIZONS)} | seconds |",
         f"|---|---:|---|{'---:|' * len(HORIZONS)}---:|",
     ]
@@ -92,7 +92,7 @@ def intervals(records: int) -> list[str]:
     return lines
 
 
-def choices(records: int, rows: int = 900) -> list[str]:
+def choices(records: int, rows: int = 600) -> list[str]:
     lines = [
         f"\nWhich law is chosen for {records} simulated records of {rows} rows each:\n",
         "| record | chosen |\n|---|---|",

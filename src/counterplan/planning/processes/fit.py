@@ -15,8 +15,8 @@ Every law is an `Autoregression` of levels, or of logs where all numbers are pos
 
 The last HELD_OUT of the record is predicted step by step, each of FOLDS parts by laws that know
 what came before it. A law takes the place of a simpler one if its log density there is higher by
-more than BETTER standard errors of the difference; of equally simple ones the higher counts. A law
-whose 90 % bands failed there stands back while others held.
+more than BETTER standard errors of the difference and EVIDENCE in all; of equally simple ones the
+higher counts. A law whose 90 % bands failed there stands back while others held.
 Recorded shocks have no density: theirs is smoothed by kernels, Student's t,
 so that one shock beyond all recorded ones does not decide.
 
@@ -57,7 +57,10 @@ STRUCTURES = {
 RANKS = {"walk": 0, "reversion": 1, "seasonal": 2}
 SHOCKS = ("normal", "bootstrap", "regimes")
 FAMILIES = (*STRUCTURES, *SHOCKS[1:])
-FEWEST, HELD_OUT, FOLDS, BETTER = 30, 0.4, 4, 1.645
+FEWEST, HELD_OUT, FOLDS = 30, 0.5, 5
+# What a richer law must be better by: standard errors, and nats in all (odds of 20 to 1).
+BETTER, EVIDENCE = 1.0, 3.0
+NINETY = 1.645
 HORIZONS = (1, 3, 6, 12)
 # Recorded shocks that are kept, and that a density is made of; paths and origins that longer bands
 # are judged by; steps of a fan and lags that are drawn.
@@ -406,7 +409,7 @@ def _choose(tried: dict[str, _Tried]) -> str:
         best = max(alike, key=lambda name: float(alike[name].fits.mean()))
         if chosen:
             lead, error = _lead(tried[best], tried[chosen])
-        if not chosen or lead > BETTER * error:
+        if not chosen or lead > max(BETTER * error, EVIDENCE / len(tried[best].fits)):
             chosen = best
     return chosen
 
@@ -539,7 +542,7 @@ def _parameters(found: FittedProcess) -> dict[str, list[float]]:
     made = {}
     for name, (there, back) in scales.items():
         middle, error = there(values[name]), np.sqrt(slopes[name] @ covariance @ slopes[name])
-        down, up, *interval = (float(back(middle + z * error)) for z in (-1, 1, -BETTER, BETTER))
+        down, up, *interval = (float(back(middle + z * error)) for z in (-1, 1, -NINETY, NINETY))
         made[name] = [values[name], (up - down) / 2, *interval]
     return made
 
