@@ -580,7 +580,8 @@ def _warnings(found: FittedProcess, cycles: dict[str, float], best: _Tried) -> l
             )
     for steps, share in found.coverage.items():
         # Of stretches that overlap only one in `steps` counts.
-        if not _held(share, best.pit.size / steps):
+        count = min(best.pit.size / steps, ORIGINS * found.series) if steps > 1 else best.pit.size
+        if not _held(share, count):
             made.append(
                 f"90 % bands held {share:.0%} of held-out numbers {counted(steps, 'step')} ahead: "
                 f"the law is {'too sure of itself' if share < 0.9 else 'too cautious'}"

@@ -60,7 +60,8 @@ class Series:
         if self.stamps is None or self.clock.step == 0:
             return {}
         units = {"s": 1.0, "months": 30.44 * DAY, "business days": DAY}
-        step, span = self.clock.step * units[self.clock.unit], self.stamps[-1] - self.stamps[0]
+        step = self.clock.step * units[self.clock.unit]
+        span = self.stamps[-1] - self.stamps[0] + step
         return {name: span / cycle for name, cycle in CYCLES.items() if step <= cycle / 2}
 
     @property
