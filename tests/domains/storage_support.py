@@ -233,3 +233,23 @@ def ramped_battery(rng: np.random.Generator, horizon: int = 5) -> Storage:
         ],
         names=("a", "b", "c"),
     )  # fmt: skip
+
+
+def tight_battery(rng: np.random.Generator, horizon: int = 4) -> Storage:
+    """One storage with prices of either sign and with bounds from which there is no way on: least
+    levels, flows that must run, a demand that must be met, a flow that x limits."""
+    yes = lambda chance=0.5: rng.random() < chance  # noqa: E731
+    price = f"{priced(rng)} - 40"
+    store = Store("s", capacity=rng.uniform(2, 6), start=1.5, keep=0.95 if yes() else 1.0,
+                  least=0.3 if yes() else 0.0, end_least=1.5 if yes() else 0.0, spill=yes(),
+                  inflow=0.2 if yes() else 0.0, end_value=5)  # fmt: skip
+    flows = [
+        Flow("in", into="s", most=2, least=0.3 if yes(0.3) else 0, pays=price, efficiency=0.9),
+        Flow("out", out_of="s", most=list(rng.uniform(1, 3, horizon)), earns=price,
+             least=0.2 if yes(0.3) else 0.0),
+    ]  # fmt: skip
+    demands = [Demand("d", list(rng.uniform(0.2, 1.0, horizon)))] if yes() else []
+    if demands:
+        flows.append(Flow("serve", out_of="s", into="d", efficiency=0.95))
+        flows += [Flow("sun", into="d", most="0.8 * a + 0.1 * c")] if yes() else []
+    return Storage(modes(rng), horizon, store, flows, demands, names=("a", "b", "c"))

@@ -23,6 +23,7 @@ from .storage_support import (
     chain_of_reservoirs,
     ramped_battery,
     random_battery,
+    tight_battery,
     tree,
     two_batteries,
 )
@@ -81,6 +82,29 @@ def test_optimal_actions_earn_the_exact_value_and_lose_nothing() -> None:
     found = cp.evaluate(problem, cp.policies.Optimal(), episodes=1000, seed=0)
     assert sign * (found.mean - cp.exact_value(problem)) <= 4 * found.se
     assert found.mean == pytest.approx(cp.exact_value(problem), abs=4 * found.se)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_there_is_always_a_way_on(seed: int) -> None:
+    problem = tight_battery(np.random.default_rng(seed), horizon=1 + seed % 4)
+    check_model(problem, seed=seed)
+    path = problem.sample_path(seed)
+    expected = Oracle(problem, chain(path)).solve()
+    assert problem.allocate(path[None]).values[0] == pytest.approx(expected, rel=1e-9, abs=1e-7)
+    expected = Oracle(problem, tree(problem)).solve()
+    assert cp.exact_value(problem) == pytest.approx(expected, rel=1e-9, abs=1e-7)
+    cp.evaluate(problem, cp.policies.OpenLoop(), 20)
+
+
+def test_what_modes_mean() -> None:
+    matrix = [[0.7, 0.3], [0.4, 0.6]]
+    flows = [Flow("sell", out_of="a", most=1, earns="price")]
+    process = cp.processes.MarkovModes(matrix, indicators=True)
+    by_name = Storage(process, 3, Store("a", 3, 2), flows, values={"price": (20, 80)})
+    flows = [Flow("sell", out_of="a", most=1, earns="20 * low + 80 * high")]
+    by_mode = Storage(process, 3, Store("a", 3, 2), flows, names=("low", "high"))
+    assert cp.exact_value(by_name) == pytest.approx(cp.exact_value(by_mode), rel=1e-12)
+    assert by_name.columns().path(np.array([[80.0], [20.0]])).tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -419,13 +419,11 @@ def _cut(curve, low, high, out):  # type: ignore[no-untyped-def]
         high = low = max(min(low, curve[n - 1, 0]), curve[0, 0])
     out[0, 0], out[0, 1] = low, value_at(curve, low)
     m = 1
-    for k in range(n):
-        if low < curve[k, 0] < high:
-            out[m] = curve[k]
+    for k in range(n + 1):  # levels that are the same but for rounding have no slope between them
+        level = curve[k, 0] if k < n else high
+        if out[m - 1, 0] + SAME * (1.0 + abs(level)) < level <= high:
+            out[m, 0], out[m, 1] = level, value_at(curve, level)
             m += 1
-    if high > low:
-        out[m, 0], out[m, 1] = high, value_at(curve, high)
-        m += 1
     return m
 
 

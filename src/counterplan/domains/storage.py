@@ -774,7 +774,7 @@ def _names(model: Storage) -> tuple[dict[str, str], FloatArray]:
         basis = np.array(rows)
     elif not given:
         given = ["price"] if X == 1 else [f"x_{i + 1}" for i in range(X)]
-    if len(given) == X - 1 and not model.names:
+    if len(given) == X - 1 and not model.names and not model.values:
         given.append("belief")  # of a hidden regime
     if len(given) != len(basis) or not all(isinstance(one, str) for one in given):
         raise InputError(f"names must be {X} texts, one for each number of x; got {given!r}")
