@@ -41,7 +41,7 @@ SHIPPED = {
     "hybrid": "counterplan.domains.hybrid:HybridVehicle",
     "options": "counterplan.domains.options:AmericanOption",
     "basket": "counterplan.domains.basket:OptionBasket",
-    "storage": "counterplan.domains.storage:Storage",
+    "storage": "counterplan.domains.storage_file:StatedStorage",
 }
 STORAGE, STATEMENT = "storage", ".toml"
 # Names of code that a user trusts, one in a line; processes started from this one inherit it.

@@ -37,7 +37,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -495,30 +494,6 @@ class Storage(HasFutures):
         parameters = np.concatenate([self._numbers, block])
         return Kernel.of(self, **functions, **sizes, parameters=parameters, most_successors=most)
 
-    @classmethod
-    def configured(
-        cls,
-        file: Path | None = None,
-        prices: Path | None = None,
-        horizon: int | None = None,
-        change: str | None = None,
-    ) -> Storage:
-        """The problem that a file states.
-
-        file     a .toml that states storages, flows and demands
-        prices   a table of series (.csv, .parquet), or a fitted process (.safetensors), that x
-                 follows instead of the file's own process
-        horizon  how many steps instead of the file's
-        change   entries that replace the file's: battery.capacity=12, charge.most=3
-        """
-        from counterplan.domains.storage_file import read_storage
-
-        if file is None:
-            raise InputError(
-                "storage needs a file that states the problem: counterplan plan X.toml"
-            )
-        return read_storage(file, prices, horizon, change)
-
     # --- What it says of itself -----------------------------------------------------------------
 
     def columns(self) -> Columns:
@@ -804,20 +779,17 @@ def _check_flow(flow: Flow, stores: dict[str, int], demands: dict[str, int]) -> 
 
 def _fill(table: _Table, T: int, sign: float) -> None:
     """Everything that `dispatch.STORAGE` holds but for what follows from it."""
-    stores, demands = table.stores, table.demands
-    sizes = {"T": T, "D": len(table.resources), "A": len(table.labels)}
-    sizes["X"] = table.basis.shape[1]
+    stores, demands, n = table.stores, table.demands, table.numbers
+    sizes = {"T": T, "D": len(table.resources), "A": len(table.labels), "X": table.basis.shape[1]}
     sizes |= {"S": len(stores), "F": len(table.flows), "K": len(demands), "2": 2}
     sizes["F+1"] = sizes["F"] + 1
-    derived = ("viable", "targets", "process")
-    n = table.numbers
 
     def said(rate: Any, what: str) -> tuple[FloatArray, FloatArray]:
         fixed, slopes = read_rate(rate, table.names, T, what)
         return fixed, slopes @ table.basis
 
     for name, shape in dispatch.STORAGE.shapes.items():
-        if name not in derived:
+        if name not in ("viable", "targets", "process"):
             n[name] = np.zeros([sizes[one] for one in shape])
     for name in ("before", "demand", "lost", "spill"):
         n[name] -= 1.0

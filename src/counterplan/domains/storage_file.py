@@ -50,6 +50,32 @@ TEXTS = ("out_of", "into", "unit")
 NUMBERS = ("capacity", "start", "keep", "least", "end_least", "end_value", "efficiency", "before")
 
 
+class StatedStorage(Storage):
+    """Storages as a file states them, for the command line and runs."""
+
+    @classmethod
+    def configured(
+        cls,
+        file: Path | None = None,
+        prices: Path | None = None,
+        horizon: int | None = None,
+        change: str | None = None,
+    ) -> Storage:
+        """The problem that a file states.
+
+        file     a .toml that states storages, flows and demands
+        prices   a table of series (.csv, .parquet), or a fitted process (.safetensors), that x
+                 follows instead of the file's own process
+        horizon  how many steps instead of the file's
+        change   entries that replace the file's: battery.capacity=12, charge.most=3
+        """
+        if file is None:
+            raise InputError(
+                "storage needs a file that states the problem: counterplan plan X.toml"
+            )
+        return read_storage(file, prices, horizon, change)
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """What a file holds."""
     text = decode(path, read_bytes(path, WHAT, LARGEST))
