@@ -15,10 +15,10 @@ Every law is an `Autoregression` of levels, or of logs where all numbers are pos
 
 The last HELD_OUT of the record is predicted step by step, each of FOLDS parts by laws that know
 what came before it. A law takes the place of a simpler one if its log density there is higher by
-more than BETTER standard errors of the difference and EVIDENCE in all; of equally simple ones the
-higher counts. A law whose 90 % bands failed there stands back while others held.
-Recorded shocks have no density: theirs is smoothed by kernels, Student's t,
-so that one shock beyond all recorded ones does not decide.
+more than BETTER standard errors of the difference, and in all by EVIDENCE for each series; of
+equally simple ones the higher counts. A law whose 90 % bands failed there stands back while others
+held. Recorded shocks have no density: theirs is smoothed by kernels, Student's t, so that one shock
+beyond all recorded ones does not decide.
 
 `members` are draws from the posterior of `estimates`, and intervals are its.
 """
@@ -58,13 +58,15 @@ RANKS = {"walk": 0, "reversion": 1, "seasonal": 2}
 SHOCKS = ("normal", "bootstrap", "regimes")
 FAMILIES = (*STRUCTURES, *SHOCKS[1:])
 FEWEST, HELD_OUT, FOLDS = 30, 0.5, 5
-# What a richer law must be better by: standard errors, and nats in all (odds of 20 to 1).
+# What a richer law must be better by: standard errors, and nats for each series (odds of 20 to 1).
 BETTER, EVIDENCE = 1.0, 3.0
 NINETY = 1.645
 HORIZONS = (1, 3, 6, 12)
 # Recorded shocks that are kept, and that a density is made of; paths and origins that longer bands
 # are judged by; steps of a fan and lags that are drawn.
 MOST_SHOCKS, MOST_KERNELS, PATHS, ORIGINS, FAN, LAGS = 5000, 1000, 400, 200, 24, 24
+# Series that switch regimes together, since each has all covariances of its own.
+MOST_SWITCHING = 4
 # Degrees of freedom of kernels.
 TAILS = 4
 FAN_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -102,7 +104,7 @@ class FittedProcess(Autoregression):
 
     name: str = ""
     names: tuple[str, ...] = ()
-    about: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict, repr=False)
     records: dict[str, FloatArray] = field(default_factory=dict, repr=False)
 
     @property
@@ -263,6 +265,8 @@ def _asked(record: Series, families: Sequence[str] | None) -> tuple[list[str], l
             raise InputError(f"family {name!r} is not one of {', '.join(FAMILIES)}")
         kind, logs = STRUCTURES.get(name, ("", False))
         why = "the record has numbers that are not positive, so no logs" * (logs and not positive)
+        if name == "regimes" and record.values.shape[1] > MOST_SWITCHING:
+            why = f"more than {MOST_SWITCHING} series leave too many covariances for each regime"
         if kind == "seasonal" and not record.seasons:
             why = why or "no season is seen twice: it needs dates, and two days, weeks or years"
         if why and families is not None:
@@ -409,7 +413,8 @@ def _choose(tried: dict[str, _Tried]) -> str:
         best = max(alike, key=lambda name: float(alike[name].fits.mean()))
         if chosen:
             lead, error = _lead(tried[best], tried[chosen])
-        if not chosen or lead > max(BETTER * error, EVIDENCE / len(tried[best].fits)):
+        n, S = tried[best].pit.shape
+        if not chosen or lead > max(BETTER * error, EVIDENCE * S / n):
             chosen = best
     return chosen
 
