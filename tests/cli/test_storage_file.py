@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import counterplan as cp
@@ -33,6 +34,41 @@ def test_entries_of_the_command_line_replace_those_of_the_file(tmp_path: Path) -
     assert larger.storages[0].capacity == 20.0
     assert larger.flows[0].most == 5.0
     assert cp.exact_value(plain) > 0.0
+
+
+PROCESS = TEXT[TEXT.index("[process]") : TEXT.index("[storages")]
+KINDS = {
+    "gbm": 'kind = "gbm"\ninitial = 40\nvolatility = 0.5\ndt = 0.04\n',
+    "lattice": 'kind = "lattice"\ninitial = 40\nvolatility = 0.5\ndt = 0.04\n',
+    "mean-reversion": 'kind = "mean-reversion"\ninitial = 40\nmean = 45\nkeep = 0.8\n'
+    "deviation = 0.2\nlogs = true\n",
+    "two prices": 'kind = "gbm"\ninitial = [40, 3]\nvolatility = [0.5, 0.2]\ndt = 0.04\n'
+    'correlation = 0.5\nnames = ["price (EUR/MWh)", "gas"]\n',
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_processes_that_a_file_states(kind: str, tmp_path: Path) -> None:
+    path = written(tmp_path, PROCESS, f"[process]\n{KINDS[kind]}\n")
+    problem = stated(str(path)).make()
+    assert problem.start.exogenous[0] == 40.0
+    paths = problem.sample_paths(50, 0)  # type: ignore[attr-defined]
+    assert np.isfinite(problem.allocate(paths).values).all()  # type: ignore[attr-defined]
+
+
+def test_prices_of_a_table_replace_the_process(tmp_path: Path) -> None:
+    rng, table = np.random.default_rng(0), tmp_path / "prices.csv"
+    prices, level = [], 0.0
+    for _ in range(400):
+        level = 0.8 * level + rng.normal(0.0, 5.0)
+        prices.append(f"{45.0 + level:.3f}")
+    table.write_text("\n".join(["price", *prices]))
+    problem = read_storage(written(tmp_path), prices=table, horizon=4)
+    assert problem.start.exogenous[0] == pytest.approx(float(prices[-1]))
+    assert problem.axes().observed[0] == "price"
+    problem.process.save(tmp_path / "prices.safetensors")  # type: ignore[attr-defined]
+    again = read_storage(written(tmp_path), prices=tmp_path / "prices.safetensors", horizon=4)
+    assert np.array_equal(again.mean_path(), problem.mean_path())
 
 
 # What is written in the place of what, and what must be said.

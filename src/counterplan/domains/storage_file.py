@@ -227,17 +227,16 @@ def _process(
 
 
 def _fitted(path: Path, columns: Any, horizon: int) -> Process:
-    import counterplan.planning.processes as processes
+    from counterplan.planning.processes.fit import fit, load
 
-    makers: Any = processes
     if path.suffix.lower() == ".safetensors":
-        return makers.load(path)  # type: ignore[no-any-return]
+        return load(path)
     source: Any = path
     if path.suffix == "":  # as a run keeps it
         import polars as pl
 
         source = pl.read_csv(path, try_parse_dates=True)
-    return makers.fit(source, columns=columns, horizon=horizon)  # type: ignore[no-any-return]
+    return fit(source, columns=columns, horizon=horizon)
 
 
 def _gbm(entries: dict[str, Any]) -> Process:
@@ -264,9 +263,8 @@ def _markov(entries: dict[str, Any]) -> Process:
 
 
 def _mean_reversion(entries: dict[str, Any]) -> Process:
-    import counterplan.planning.processes as processes
+    from counterplan.planning.processes.autoregression import Autoregression
 
-    makers: Any = processes
     initial, mean, keep, deviation = (
         _number(entries[name], f"[process] {name}")
         for name in ("initial", "mean", "keep", "deviation")
@@ -276,7 +274,7 @@ def _mean_reversion(entries: dict[str, Any]) -> Process:
         raise InputError(f"[process] mean is {mean:g}: with logs it must be above 0")
     centre = math.log(mean) if logs else mean
     spread = [[deviation**2]]
-    return makers.Autoregression([initial], [keep], [[centre]], spread, logs)  # type: ignore[no-any-return]
+    return Autoregression([initial], [keep], [[centre]], spread, logs)
 
 
 # By kind: how it is made, what it needs, what it may have.
