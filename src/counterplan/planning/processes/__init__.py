@@ -1,4 +1,5 @@
-"""The exogenous processes that are shipped: `cp.processes`."""
+"""The exogenous processes that are shipped: `cp.processes`. `fit` learns one from a record of
+prices or demand, `load` reads it again; others are stated by their parameters."""
 
 import lazy_loader
 
