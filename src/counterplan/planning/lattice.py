@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
-from counterplan.errors import InputError
+from counterplan.errors import InputError, NotApplicableError
+from counterplan.planning.exact_value import listed
 from counterplan.planning.model import ExogenousModel, FiniteSupport, State
 from counterplan.planning.policies import futures
 
@@ -27,8 +28,6 @@ from counterplan.planning.policies import futures
 MOST_LISTED = 400
 # Futures that cells are made from (transitions are counted along all), and rounds of k-means.
 CELL_PATHS, ROUNDS = 2_000, 20
-# Numbers that agree to this many decimals are one value.
-DECIMALS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +60,9 @@ class Lattice:
                      attribute of this name, or none
         """
         at = model.start if state is None else state
-        listed = _listed(model, at) if isinstance(model, FiniteSupport) else None
-        if listed is not None:
-            return listed
+        own = _listed(model, at) if isinstance(model, FiniteSupport) else None
+        if own is not None:
+            return own
         nodes = whole_number(nodes, "nodes", minimum=1)
         X = at.exogenous.size
         given = getattr(model, "independent", ()) if independent is None else independent
@@ -100,27 +99,11 @@ class Lattice:
 
 def _listed(model: ExogenousModel, at: State) -> Lattice | None:
     """All that may happen, None where that is too much."""
-    assert isinstance(model, FiniteSupport)
-    values, chances = [np.asarray(at.exogenous, dtype=np.float64)[None]], []
-    for t in range(at.t, model.horizon - 1):
-        places, rows = dict[bytes, int](), list[tuple[list[int], FloatArray]]()
-        found = list[FloatArray]()
-        for x in values[-1]:
-            following, odds = model.successors(t, x)
-            keys = [(np.round(y, DECIMALS) + 0.0).tobytes() for y in following]
-            for key, y in zip(keys, following, strict=True):
-                if key not in places:
-                    places[key] = len(found)
-                    found.append(np.array(y, dtype=np.float64))
-            rows.append(([places[key] for key in keys], odds))
-            if len(found) > MOST_LISTED:
-                return None
-        matrix = np.zeros((len(rows), len(found)))
-        for i, (columns, odds) in enumerate(rows):
-            np.add.at(matrix[i], columns, odds)
-        values.append(np.array(found))
-        chances.append(matrix)
-    return Lattice(tuple(values), tuple(chances), exact=True)
+    try:
+        values, chances = listed(model, at.t, at.exogenous, model.horizon, MOST_LISTED)
+    except NotApplicableError:
+        return None
+    return Lattice(tuple(values), tuple(one.toarray() for one in chances), exact=True)
 
 
 def _counted(
