@@ -236,3 +236,12 @@ def test_plans_by_search_are_close_to_the_optimum(process: Any) -> None:
     # The lattice's law is close to the other's; 3 % of the value are far more than they differ by.
     assert found.value >= best - 4 * found.se - 0.03 * best
     assert found.value >= loop.mean - 4 * (found.se + loop.se)
+
+
+@pytest.mark.parametrize("kind", ["reservoirs", "batteries", "ramped"])
+def test_plans_of_several_choose_among_all_flows(kind: str) -> None:
+    problem = MAKERS[kind](np.random.default_rng(0), horizon=5)
+    best = Oracle(problem, tree(problem)).solve()
+    found = cp.plan(problem, planner=cp.UCT(50), seed=0)
+    assert found.basis.startswith("cuts")
+    assert found.value == pytest.approx(best, abs=4 * found.se)

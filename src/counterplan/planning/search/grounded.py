@@ -102,6 +102,15 @@ def basis_of(
         with suppress(NotApplicableError):
             problem.optimal_actions(state.t, state.exogenous[None], state.resource[None])
             return Basis("exact value (the model's own)", problem.optimal_actions, exact=True)
+    if risk.is_mean and isinstance(problem, HasStages) and state.resource.size > 1:
+        # What such a model offers to choose from are a few of its flows: cuts choose among all.
+        with suppress(NotApplicableError):
+            made: dict[Any, Basis] = remembered(problem, "bases", dict)
+            if "cuts" not in made:
+                from counterplan.planning.cuts import Cuts
+
+                made["cuts"] = Basis("cuts (dual dynamic programming)", Cuts().prepare(problem))
+            return made["cuts"]
     with suppress(NotApplicableError):
         found = solved(problem, state, progress, risk)
         return Basis("exact value (dynamic program)", found.actions, found, exact=True)
