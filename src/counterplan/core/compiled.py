@@ -180,11 +180,13 @@ class _Pause(event.Listener):
             pause_clock(taken)
 
     def _tell(self) -> None:
-        """One line, once; what cached code needs is never told of."""
+        """One line, once, to whoever sits there and waits: programs that read stderr for errors are
+        not to find it. What cached code needs is never told of."""
         if not self._has_told and self._total + time.perf_counter() - self._since > PATIENCE:
             self._has_told = True
-            words = "counterplan: compiling, once; the code is kept for the next time"
-            print(words, file=sys.stderr)
+            if sys.stderr.isatty() or hasattr(sys, "ps1") or "ipykernel" in sys.modules:
+                words = "counterplan: compiling, once; the code is kept for the next time"
+                print(words, file=sys.stderr)
 
 
 event.register("numba:compile", _Pause())  # type: ignore[no-untyped-call]
