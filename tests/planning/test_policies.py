@@ -63,7 +63,8 @@ def test_the_public_policies_and_nothing_else() -> None:
     import counterplan
 
     shown = dir(counterplan.policies)
-    assert shown == ["Greedy", "LeastSquares", "OpenLoop", "Optimal", "Resolve"]
+    named = ["Cuts", "Greedy", "LeastSquares", "OnLattice", "OpenLoop", "Optimal", "Resolve"]
+    assert shown == named
     assert shown == counterplan.policies.__all__
     for name in shown:
         assert isinstance(getattr(counterplan.policies, name)(), Policy)
