@@ -43,8 +43,9 @@ def test_the_command_line_knows_its_options(run: Run) -> None:
     assert record["value"] == found.value
     assert record["words"] == dam.describe(found.action)
     assert record["state"]["words"] == "month 4 of 6, price 55 EUR/MWh, stored 8 hm3"
-    # It only describes itself, so it is compiled, and bounds clip its search.
-    assert (record["config"], record["clip"]) == (None, True)
+    # What its search stands on, and is held against, is named.
+    assert record["basis"] == found.basis
+    assert "value on a lattice" in record["basis"]
 
 
 MISTAKES = {

@@ -113,7 +113,9 @@ class FitOptions(cli.TableOptions):
     process: bool = cli.option(
         "The table is a record of prices or demand at equal steps: learn its law, for plans.", False
     )
-    time: str | None = cli.option("Prices: the column of times, if not the first of dates.")
+    time: str | None = cli.option(
+        "Prices: the column of times, if not the first of dates.", metavar="NAME"
+    )
     columns: str | None = cli.option(
         "Prices: the columns to learn, separated by commas (all with numbers).", metavar="NAMES"
     )
