@@ -127,3 +127,74 @@ def test_only_tree_searches_advise() -> None:
         cp.Advisor(STICKY, Other())
     with pytest.raises(InputError, match="is not a planner"):
         cp.Advisor(STICKY, 5)  # type: ignore[arg-type]
+
+
+def season(model: Any, simulations: int, steps: int) -> Any:
+    """The advisor after some steps of a season."""
+    rng, advisor, at = np.random.default_rng(0), cp.Advisor(model, search(simulations)), model.start
+    for _ in range(steps):
+        found = advisor.advise(at)
+        x, d = at.exogenous[None], at.resource[None]
+        after = model.step(at.t, x, d, found.action[None])[1][0]
+        at = State(at.t + 1, model.draw(at.t, x, rng)[0], after)
+    return advisor
+
+
+def search(simulations: int, **more: Any) -> cp.UCT:
+    return cp.UCT(simulations, leaf="rollout", **more)
+
+
+def test_a_tree_is_used_again_only_where_all_of_it_is_large_enough() -> None:
+    """Or what a long season writes lies beyond the arrays of a short one."""
+    prices = cp.processes.BinomialLattice(40.0, 0.0, 0.6, 1 / 12)
+    for T, start, most, offered in ((4, 300, 60, 21), (60, 5, 1, "extreme")):
+        stock, bounds = cp.Resource(start=start), [(0, most)] * T
+        model = cp.ExogenousMDP(prices, [[1.0]], stock, bounds, action_set=offered)
+        advisor = season(model, 5000 if T == 4 else 1000, 3 if T == 4 else 20)
+        assert len(advisor._session._tree.path) == T
+
+
+def test_children_of_a_tree_that_is_kept_stay_in_their_room() -> None:
+    prices = cp.processes.Autoregression(45.0, 0.9, 45.0, 4.0)
+    model = cp.ExogenousMDP(prices, [[1.0]], cp.Resource(start=1), [(0, 1)] * 2)
+    advisor = cp.Advisor(model, search(100, quantiles=0))
+    for _ in range(400):
+        advisor.advise()
+        used, _, room = advisor._session._tree.counts[:, :6]
+        assert (used <= room).all()
+
+
+class Fails:
+    """Its step fails once when it is told to."""
+
+    horizon, sense = 4, "max"
+    start = State(0, np.ones(1), np.ones(1))
+    fails = False
+
+    def draw(self, t: int, x: Any, generator: Any) -> Any:
+        return x
+
+    def successors(self, t: int, x: Any) -> Any:
+        return x[None], np.ones(1)
+
+    def actions(self, state: State) -> Any:
+        return np.linspace(0.0, 1.0, 9)[:, None]
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        if self.fails:
+            self.fails = False
+            raise ValueError("once")
+        return a[:, 0] * 10.0**t, d + a
+
+
+def test_what_failed_is_not_known_afterwards() -> None:
+    model = Fails()
+    advisor = cp.Advisor(model, search(40))
+    advisor.advise()
+    model.fails = True
+    second = State(1, np.ones(1), np.ones(1) + 1.0)
+    with pytest.raises(ValueError, match="once"):
+        advisor.advise(second)
+    found = advisor.advise(second)
+    assert found.values.max() <= 10.0 + 100.0 + 1000.0  # no reward of t = 1 is one of t = 2
+    assert found.stats["reused"] == 0

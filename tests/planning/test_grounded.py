@@ -10,6 +10,7 @@ from numba import njit
 
 import counterplan as cp
 from benchmarks.own_problems import PROBLEMS, Battery, Reservoirs, Truth, measure
+from counterplan.domains import Flow, Storage, Store
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.exact_value import Solution
 from counterplan.planning.lattice_value import LatticeValue, read
@@ -182,3 +183,59 @@ def test_risk_that_cannot_be_planned_is_refused() -> None:
 
     with pytest.raises(InputError, match="which own does not do"):
         cp.plan(STICKY, planner=Own(), risk=0.2)
+
+
+def test_storages_with_risk_are_planned_among_all_flows() -> None:
+    """Those that are offered are few: the best of them is not the optimum, nor called so."""
+    pytest.importorskip("highspy")
+    flows = [
+        Flow(f"{way} {name}", **ends, most=1, efficiency=0.9, segments=((0.5, 0.0), (0.5, 5.0)))
+        for name in "ab"
+        for way, ends in (
+            ("fill", {"into": name, "pays": "price"}),
+            ("empty", {"out_of": name, "earns": "price"}),
+        )
+    ]
+    two = Storage(
+        cp.processes.MarkovModes([[0.6, 0.4], [0.5, 0.5]], indicators=True),
+        2,
+        [Store(name, capacity=2, start=1) for name in "ab"],
+        flows,
+        values={"price": (20, 90)},
+    )
+    found = cp.plan(two, planner=cp.UCT(30), seed=0, risk=(0.0, 0.3))
+    assert found.status != "exact"
+    assert "cuts" in found.basis
+    truth = cp.policies.Cuts(risk=(0.0, 0.3)).solve(two, seed=0)
+    assert truth.bound == pytest.approx(36.0, rel=1e-6)  # a linear program over the tree says so
+
+
+@pytest.mark.parametrize("changed", ["horizon", "factors"])
+def test_a_changed_model_is_another_one(changed: str) -> None:
+    class Sale:
+        horizon, sense = 5, "max"
+        start = State(0, np.array([3.0]), np.array([1.0]))
+
+        def __init__(self) -> None:
+            self.factors = [1.0]
+
+        def draw(self, t: int, x: Any, generator: Any) -> Any:
+            return generator.integers(1, 7, size=x.shape).astype(float)
+
+        def successors(self, t: int, x: Any) -> Any:
+            return np.arange(1.0, 7.0)[:, None], np.full(6, 1 / 6)
+
+        def actions(self, state: State) -> Any:
+            return np.array([[0.0], [1.0]]) if state.resource[0] else np.array([[0.0]])
+
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            return self.factors[0] * x[:, 0] * a[:, 0], d - a
+
+    model = Sale()
+    assert cp.exact_value(model) == pytest.approx(4.944444, rel=1e-6)
+    if changed == "horizon":
+        model.horizon = 2
+    else:
+        model.factors[0] = 10.0
+    expected = {"horizon": 3.5, "factors": 49.44444}[changed]
+    assert cp.exact_value(model) == pytest.approx(expected, rel=1e-6)

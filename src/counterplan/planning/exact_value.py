@@ -15,6 +15,7 @@ asked of it later, along another path or from another level, adds the states tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -399,11 +400,10 @@ class _Made(dict[Any, Any]):
 def remembered(model: Any, key: Any, make: Callable[[], Made]) -> Made:
     """What `make` made of a model when it was first asked for under this key."""
     try:
-        own = vars(model)
-        made = own.get(PLACE)
-        if made is None or any(_mark(own.get(name)) != one for name, one in made.marks.items()):
+        made, marks = vars(model).get(PLACE), _marks(model)
+        if made is None or made.marks != marks:
             made = _Made()
-            made.marks = {name: _mark(one) for name, one in own.items() if name != PLACE}
+            made.marks = marks
             object.__setattr__(model, PLACE, made)
     except (TypeError, AttributeError):  # what has no attributes of its own is not remembered
         return make()
@@ -413,10 +413,27 @@ def remembered(model: Any, key: Any, make: Callable[[], Made]) -> Made:
     return found
 
 
+def _marks(model: Any) -> dict[str, object]:
+    """Of what a model is made of; what it derives from that itself, and keeps, does not count."""
+    kind = type(model)
+    own = {
+        name: one
+        for name, one in vars(model).items()
+        if name != PLACE and not isinstance(getattr(kind, name, None), cached_property)
+    }
+    # Those of the class count as well: problems are often written so.
+    own |= {name: getattr(model, name, None) for name in ("horizon", "sense", "start")}
+    return {name: _mark(one) for name, one in own.items()}
+
+
 def _mark(value: object) -> object:
     """What tells that an attribute is no longer what it was."""
     if isinstance(value, np.ndarray):
         return value.shape, hash(value.tobytes())
+    if isinstance(value, list | tuple):
+        return tuple(map(_mark, value))
+    if isinstance(value, dict):
+        return tuple((name, _mark(one)) for name, one in value.items())
     return value if isinstance(value, int | float | str) else id(value)
 
 

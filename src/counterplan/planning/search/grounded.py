@@ -59,6 +59,7 @@ from counterplan.planning.stages import HasStages
 
 # (seed, tables) -> (state, progress) -> the search's own decision
 Search: TypeAlias = Callable[[Any, FloatArray], Callable[..., Plan]]
+EXACT = "exact value (dynamic program)"
 # Futures that policies, actions and the plan's value are judged by.
 POLICY_FUTURES, ACTION_FUTURES, VALUE_FUTURES = 64, 100, 400
 # Decisions of plans that are solved anew one by one, at most, while policies are compared.
@@ -102,38 +103,38 @@ def basis_of(
         with suppress(NotApplicableError):
             problem.optimal_actions(state.t, state.exogenous[None], state.resource[None])
             return Basis("exact value (the model's own)", problem.optimal_actions, exact=True)
-    if risk.is_mean and isinstance(problem, HasStages) and state.resource.size > 1:
-        # What such a model offers to choose from are a few of its flows: cuts choose among all.
+    # What such a model offers to choose from are a few of its flows: cuts choose among all.
+    is_flows = isinstance(problem, HasStages) and (state.resource.size > 1 or not risk.is_mean)
+    if is_flows:
         with suppress(NotApplicableError):
             made: dict[Any, Basis] = remembered(problem, "bases", dict)
-            if "cuts" not in made:
+            if risk not in made:
                 from counterplan.planning.cuts import Cuts
 
-                made["cuts"] = Basis("cuts (dual dynamic programming)", Cuts().prepare(problem))
-            return made["cuts"]
+                name = "cuts (dual dynamic programming)"
+                name = name if risk.is_mean else f"nested risk, {risk}: {name}"
+                made[risk] = Basis(name, Cuts(risk=risk).prepare(problem))
+            return made[risk]
     with suppress(NotApplicableError):
         found = solved(problem, state, progress, risk)
-        return Basis("exact value (dynamic program)", found.actions, found, exact=True)
+        name = "dynamic program over the flows that are offered" if is_flows else EXACT
+        return Basis(name, found.actions, found, exact=not is_flows)
     lattice, why = None, ""
     try:
         lattice = lattice_value(problem, state, risk, progress)
     except NotApplicableError as error:
         why = str(error)
     if not risk.is_mean:
-        return _averse(problem, risk, lattice, why)
+        return _averse(risk, lattice, why)
     known: dict[Any, Basis] = remembered(problem, "bases", dict)
     if id(lattice) not in known:
         known[id(lattice)] = _best(problem, state, lattice)
     return known[id(lattice)]
 
 
-def _averse(problem: ExogenousModel, risk: Risk, lattice: LatticeValue | None, why: str) -> Basis:
+def _averse(risk: Risk, lattice: LatticeValue | None, why: str) -> Basis:
     if lattice is not None:
         return Basis(f"nested risk, {risk}: {lattice.basis}", lattice.actions, lattice)
-    if isinstance(problem, HasStages):
-        from counterplan.planning.cuts import Cuts
-
-        return Basis(f"nested risk, {risk}: cuts", Cuts(risk=risk).prepare(problem))
     raise NotApplicableError(
         f"risk {risk} needs a value that can be listed or put on a lattice, or steps that are "
         f"linear programs (`stage`): {why}"

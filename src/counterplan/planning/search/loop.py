@@ -317,7 +317,9 @@ def successor(model, settings, tree, parent, t, visits, generator):  # type: ign
     if finite and count == 0:
         expand_support(model, tree, parent, t)
         count = whole(tree.exogenous, parent, COUNT)
-    if not finite and count < settings[WIDENING] * passed ** settings[WIDENING_POWER]:
+    is_wider = not finite and count < settings[WIDENING] * passed ** settings[WIDENING_POWER]
+    # A tree that is kept is passed more often than there are simulations in a search.
+    if is_wider and count < tree.counts[NEEDS, IN_CHILDREN] // tree.path.shape[0] // 2 - 1:
         return widen(model, tree, parent, t, generator)
     u = tree.exogenous[parent, OFFSET] + visits * STRIDE
     u -= np.floor(u)

@@ -242,12 +242,13 @@ class Session:
         if at is not None and (is_root or state.t == at.t + 1):
             node = find(self._tree, state, is_root)
         used = self._tree.counts[tree.USED, tree.IN_NODES]
-        if node is None or (is_root and used > KEPT * self._planner.simulations):
-            self._at = None
-        elif not is_root:
+        # A model may raise on the way: then nothing is known of what the tree's root is.
+        self._at = None
+        is_known = node is not None and not (is_root and used > KEPT * self._planner.simulations)
+        if is_known and node is not None and not is_root:
             self._move(state, node)
         self._tree.counts[tree.USED, [tree.DONE, tree.DEEPEST, tree.TRANSPOSITIONS]] = 0
-        found = self._search(state, None, began)
+        found = self._search(state, None, began, is_known)
         self._at = state
         return found
 
@@ -255,7 +256,13 @@ class Session:
         """Make a node the root of a tree of its own; the room of the old one is used again."""
         from counterplan.planning.search.transplant import has_room_for, like, transplant
 
-        sizes = tuple(one.shape[1:] for one in self._tree)
+        # All that does not grow, and what a simulation may need, must be as large.
+        fixed = (
+            len(self._tree.path),
+            len(self._tree.root),
+            *self._tree.counts[tree.NEEDS].tolist(),
+        )
+        sizes = (fixed, *(one.shape[1:] for one in self._tree))
         spare = _spares.pop(sizes, None)
         if spare is None or not has_room_for(spare, self._tree):
             spare = like(self._tree)
@@ -265,10 +272,16 @@ class Session:
         if self._planner.simulations <= FEW:
             _spares[sizes] = old
 
-    def _search(self, state: State, progress: ProgressCallback | None, began: float) -> Plan:
-        """Simulate from a state, in the tree there is or in a new one."""
+    def _search(
+        self,
+        state: State,
+        progress: ProgressCallback | None,
+        began: float,
+        is_known: bool = False,
+    ) -> Plan:
+        """Simulate from a state, in the tree there is if it is known there, or in a new one."""
         self._set_units(state)
-        if self._at is None:
+        if not is_known:
             tree.plant(self._tree, state)
         total, done, is_stopped = self._planner.simulations, 0, False
         watch = Watch("simulations", progress=progress)
