@@ -85,6 +85,16 @@ def test_closed_forms() -> None:
     assert law.mean_path(3)[2, 0] == pytest.approx(np.mean(every), rel=1e-12)
 
 
+@pytest.mark.parametrize("phi", [1.0, 0.5])
+def test_recorded_shocks_need_not_be_centred(phi: float) -> None:
+    shocks = np.array([[-1.0], [1.0], [3.0]])
+    law = Autoregression(2.0, phi, 0.0, 1.0, shocks=shocks)
+    every = [phi**2 * 2.0 + phi * a + b for a in shocks for b in shocks]
+    assert law.mean_path(3)[2, 0] == pytest.approx(np.mean(every), rel=1e-12)
+    values, chances = law.quantiles(0, law.start, 3)
+    assert chances @ values[:, 0] == pytest.approx(law.mean_path(2)[1, 0], rel=1e-12)
+
+
 def test_a_belief_follows_what_is_observed() -> None:
     law = LAWS["regimes"]
     calm, wild = (law.observe(0, law.start, [50.0 * np.exp(move)]) for move in (0.001, 0.2))
@@ -162,6 +172,27 @@ def test_a_process_is_saved_and_plans(tmp_path: Path) -> None:
         cp.processes.load(tmp_path / "m.safetensors")
 
 
+def test_members_draw_their_drift_once() -> None:
+    record = np.random.default_rng(0).standard_t(3, 400).cumsum()
+    found = cp.processes.fit(record, families=("walk", "bootstrap"))
+    assert found.name == "walk with bootstrap"
+    for member in found.members(4, seed=1):
+        drift = float(np.asarray(member.profile)[0, 0])
+        assert np.asarray(member.shocks).mean() == pytest.approx(0.0, abs=1e-12)
+        assert member.mean_path(13)[-1, 0] == pytest.approx(record[-1] + 12 * drift, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", [0.05, 1e-6])
+def test_what_swings_to_and_fro_is_stationary(tmp_path: Path, noise: float) -> None:
+    record = 10 + (-1.0) ** np.arange(60) + noise * np.random.default_rng(0).normal(size=60)
+    found = cp.processes.fit(record, families=("ou",))
+    assert -1.0 < found.parameters["phi"].value < -0.9
+    assert np.isfinite([*found.parameters.values()]).all()
+    found.save(tmp_path / "swings.safetensors")
+    cp.processes.fit(record)
+
+
 @pytest.mark.parametrize("name", ["ou", "log-ou", "regimes", "seasonal"])
 def test_plans_take_a_fitted_process(name: str) -> None:
     """The bound of the plan made once is what it earns, and a search does not do worse."""
@@ -209,6 +240,12 @@ ODD: dict[str, Any] = {
     "5 rows: a law needs 30": lambda t: t[:5],
     "is 7 in every row: nothing varies": lambda t: t.with_columns(price=pl.lit(7.0)),
     "is a straight line: nothing varies": lambda t: t.with_columns(price=pl.int_range(60)),
+    "follows in every row from the row before": lambda t: t.with_columns(
+        price=1.0 + pl.int_range(60) % 2
+    ),
+    r"does not move in its first 40 of 60 rows \(0 to 39\).*begin where": lambda t: t.with_columns(
+        price=pl.when(pl.int_range(60) < 40).then(50.1).otherwise(PRICE)
+    ),
     "price, other: the series move alike": lambda t: t.with_columns(other=2.0 * PRICE),
     "may have the day or the month first": lambda t: t.with_columns(time=pl.lit("01/02/2024")),
 }
@@ -286,3 +323,8 @@ def test_what_the_past_does_not_vouch_for_is_told() -> None:
     halves = [datetime(2024, 1, 1) + i * timedelta(hours=12) for i in range(36)]
     short = cp.processes.fit(rng.normal(size=36) + 9.0, time=halves, families=("seasonal",))
     assert "only 2.6 weeks were seen, fewer than 3" in " ".join(short.warnings)
+
+
+@pytest.mark.filterwarnings("error")
+def test_blocks_that_differ_by_rounding_are_no_break() -> None:
+    assert "differ" not in " ".join(cp.processes.fit(np.tile([1.0, 2.0, 3.0], 60)).warnings)

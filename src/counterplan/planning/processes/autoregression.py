@@ -252,11 +252,10 @@ class Autoregression(Continuous):
 
     def _ahead(self, rows: int) -> FloatArray:
         """(rows + 1, S, K) A_k."""
-        shift, P, shocks = (
-            np.asarray(self.shift).T,
-            np.asarray(self.chances),
-            np.asarray(self.shocks),
-        )
+        P, shocks = np.asarray(self.chances), np.asarray(self.shocks)
+        shift = np.asarray(self.shift).T
+        if len(shocks):  # drawn in place of the regimes' own, whatever their mean is
+            shift = np.broadcast_to(shocks.mean(axis=0)[:, None], shift.shape)
         variance = np.diagonal(np.asarray(self.covariance), axis1=1, axis2=2).T
         weights = np.asarray(self.phi)[:, None] ** np.arange(rows)
         found = np.full((rows + 1, *shift.shape), 1.0 if self.logs else 0.0)

@@ -85,7 +85,7 @@ def _reversion(y: FloatArray, features: FloatArray) -> tuple[float, FloatArray]:
         if abs(after - phi) < 1e-12:
             break
         phi = after
-    phi = min(phi + (1.0 + 3.0 * phi) / len(y), most)
+    phi = float(np.clip(phi + (1.0 + 3.0 * phi) / len(y), -most, most))
     return phi, profile(phi)
 
 

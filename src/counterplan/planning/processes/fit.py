@@ -154,6 +154,7 @@ class FittedProcess(Autoregression):
         shocks = np.asarray(self.shocks)
         if len(shocks) and rng is not None:
             shocks = shocks[rng.integers(len(shocks), size=len(shocks))]
+            shocks = shocks - shocks.mean(axis=0)  # the drift has been drawn with theta
         profile = theta[: count * S].reshape(count, S)
         return Autoregression(
             self.initial, phi, profile, covariance, self.logs, shift, chances, self.belief, shocks,
@@ -224,9 +225,7 @@ def fit(
     if T < FEWEST:
         raise InputError(f"the record has {T} rows: a law needs {FEWEST} at least; give more")
     for name, values in zip(record.names, record.values.T, strict=True):
-        if np.ptp(np.diff(values)) <= 1e-9 * np.ptp(values):
-            how = f"is {values[0]:g} in every row" if not np.ptp(values) else "is a straight line"
-            raise InputError(f"{name!r} {how}: nothing varies by chance; state it as a constant")
+        _check_moves(name, values)
     try:
         found = _contest(record, families, generator(seed))
     except np.linalg.LinAlgError:
@@ -235,6 +234,26 @@ def fit(
     if horizon is not None:
         found.about["warnings"] += found.doubts(horizon)
     return found
+
+
+def _check_moves(name: str, values: FloatArray) -> None:
+    """A series, and what the first laws are estimated from, must vary by chance."""
+    T, moves = len(values), np.diff(values)
+    line = np.abs(moves - moves[0]) <= 1e-9 * np.ptp(values)
+    lagged = np.column_stack([np.ones(T - 1), values[:-1] - values[0]])
+    rest = values[1:] - lagged @ np.linalg.lstsq(lagged, values[1:], rcond=None)[0]
+    how = "follows in every row from the row before"
+    if line.all():
+        how = f"is {values[0]:g} in every row" if not np.ptp(values) else "is a straight line"
+    if line.all() or np.abs(rest).max() <= 1e-9 * np.ptp(values):
+        raise InputError(f"{name!r} {how}: nothing varies by chance; state it as known")
+    rows = int(np.argmin(line)) + 1
+    if rows >= round(T * (1 - HELD_OUT)):
+        how = "is a straight line" if moves[0] else "does not move"
+        raise InputError(
+            f"{name!r} {how} in its first {rows} of {T} rows (0 to {rows - 1}): too long to judge "
+            "laws by the others; begin where it varies"
+        )
 
 
 def _contest(
@@ -597,12 +616,16 @@ def _warnings(found: FittedProcess, cycles: dict[str, float], best: _Tried) -> l
 def _breaks(shocks: FloatArray, names: Sequence[str]) -> list[str]:
     """Series whose shocks, or sizes of shocks, differ between the halves of the record: by means
     over twenty blocks, within which shocks may depend on each other."""
-    from scipy.stats import ttest_ind
+    from scipy.stats import ttest_ind_from_stats
 
     made = []
     for what, moves in (("means", shocks), ("sizes", np.abs(shocks))) if len(shocks) >= 60 else ():
-        parts = [part.mean(axis=0) for part in np.array_split(moves, 20)]
-        chance = np.atleast_1d(ttest_ind(parts[:10], parts[10:], equal_var=False).pvalue)
+        parts = np.array([part.mean(axis=0) for part in np.array_split(moves, 20)])
+        # Blocks that differ by rounding are alike.
+        least = 1e-9 * np.abs(shocks).max(axis=0)
+        halves = [(half.mean(axis=0), half.std(axis=0, ddof=1) + least, 10)
+                  for half in (parts[:10], parts[10:])]  # fmt: skip
+        chance = np.atleast_1d(ttest_ind_from_stats(*halves[0], *halves[1], False).pvalue)
         made += [
             f"{names[i]}: the {what} of its shocks differ between the halves of the record, as by "
             "chance less than one time in 100: leave out what is too old to come back"
