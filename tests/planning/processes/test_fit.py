@@ -328,3 +328,16 @@ def test_what_the_past_does_not_vouch_for_is_told() -> None:
 @pytest.mark.filterwarnings("error")
 def test_blocks_that_differ_by_rounding_are_no_break() -> None:
     assert "differ" not in " ".join(cp.processes.fit(np.tile([1.0, 2.0, 3.0], 60)).warnings)
+
+
+def test_bands_that_hold_too_often_are_told_but_do_not_lose() -> None:
+    record = np.random.default_rng(1).integers(0, 3, 120).astype(float)
+    found = cp.processes.fit(record, families=("walk", "ou"), horizon=12)
+    told = " ".join(found.warnings)
+    assert (found.name, found.coverage[1]) == ("ou", 1.0)
+    assert "bands are wider than needed: those of 90 % held 100%" in told
+    assert "wider than all of the record" in told
+    assert "nothing pulls it back" not in told
+    assert "nothing pulls it back" in " ".join(
+        cp.processes.fit(record, families=("walk",), horizon=12).warnings
+    )

@@ -16,9 +16,9 @@ Every law is an `Autoregression` of levels, or of logs where all numbers are pos
 The last HELD_OUT of the record is predicted step by step, each of FOLDS parts by laws that know
 what came before it. A law takes the place of a simpler one if its log density there is higher by
 more than BETTER standard errors of the difference, and in all by EVIDENCE for each series; of
-equally simple ones the higher counts. A law whose 90 % bands failed there stands back while others
-held. Recorded shocks have no density: theirs is smoothed by kernels, Student's t, so that one shock
-beyond all recorded ones does not decide.
+equally simple ones the higher counts. A law whose 90 % bands held too seldom there stands back
+while others held. Recorded shocks have no density: theirs is smoothed by kernels, Student's t, so
+that one shock beyond all recorded ones does not decide.
 
 `members` are draws from the posterior of `estimates`, and intervals are its.
 """
@@ -173,9 +173,11 @@ class FittedProcess(Autoregression):
         low, high = self.records["range"]
         bands = self.bands(steps + 1)[:, -1]
         for i in np.flatnonzero(bands[1] - bands[0] > high - low):
+            free = np.asarray(self.phi)[i] > 0.5 ** (1 / steps)  # half-lives beyond the horizon
+            why = f"nothing pulls it back within {steps} steps, " if free else ""
             found.append(
-                f"{self.names[i]}: nothing pulls it back within {steps} steps, its 90 % band then "
-                f"goes from {bands[0, i]:.4g} to {bands[1, i]:.4g}, wider than all of the record "
+                f"{self.names[i]}: {why}its 90 % band after {counted(steps, 'step')} goes from "
+                f"{bands[0, i]:.4g} to {bands[1, i]:.4g}, wider than all of the record "
                 f"({low[i]:.4g} to {high[i]:.4g})"
             )
         return found
@@ -337,8 +339,8 @@ class _Tried(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether its 90 % bands held, one step ahead."""
-        return _held(self.covered, self.pit.size)
+        """Whether its 90 % bands held often enough, one step ahead."""
+        return self.covered >= 0.9 or _held(self.covered, self.pit.size)
 
 
 def _held(share: float, count: float) -> bool:
@@ -424,7 +426,7 @@ def _lead(one: _Tried, other: _Tried) -> tuple[float, float]:
 
 def _choose(tried: dict[str, _Tried]) -> str:
     """From simple to rich: a law is replaced by one that is better by more than chance. Those whose
-    bands failed stand back while others held."""
+    bands held too seldom stand back while others held."""
     tried = {name: one for name, one in tried.items() if one.holds} or tried
     chosen = ""
     for rank in sorted({one.rank for one in tried.values()}):
@@ -606,9 +608,11 @@ def _warnings(found: FittedProcess, cycles: dict[str, float], best: _Tried) -> l
         # Of stretches that overlap only one in `steps` counts.
         count = min(best.pit.size / steps, ORIGINS * found.series) if steps > 1 else best.pit.size
         if not _held(share, count):
+            what = f"held {share:.0%} of held-out numbers {counted(steps, 'step')} ahead"
             made.append(
-                f"90 % bands held {share:.0%} of held-out numbers {counted(steps, 'step')} ahead: "
-                f"the law is {'too sure of itself' if share < 0.9 else 'too cautious'}"
+                f"90 % bands {what}: the law is too sure of itself"
+                if share < 0.9
+                else f"bands are wider than needed: those of 90 % {what}"
             )
     return made
 
