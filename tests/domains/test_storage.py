@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.domains.storage import Demand, Flow, Storage, Store
+from counterplan.domains.storage import Demand, Flow, Storage, Store, read_rate
 from counterplan.errors import CounterplanError, InfeasibleError, NotApplicableError
 from counterplan.planning.model import State
 from counterplan.planning.policies import played
@@ -179,7 +179,63 @@ def test_words_and_units() -> None:
     assert "price" in str(battery.columns().observed)
 
 
+def modes(store: Store, flow: Flow, *more: Any, **values: Any) -> Storage:
+    process = cp.processes.MarkovModes([[0.5, 0.5], [0.5, 0.5]], indicators=True)
+    return Storage(process, 3, [store, *more], flow, values={"price": (10, 20), **values})
+
+
+TANK = Store("b", capacity=1, start=0.5)
+
+
+@pytest.mark.parametrize("more", [(), (TANK,)], ids=["one", "two"])
+def test_a_limit_below_0_counts_as_0(more: Any) -> None:
+    sold = Flow("sell", out_of="a", most="cap", earns="price")
+    problem = modes(Store("a", capacity=2, start=1), sold, *more, cap=(1, -0.5))
+    assert cp.exact_value(problem) == pytest.approx(10.0, rel=1e-9)
+    assert cp.hindsight(problem, np.eye(2)[[0, 1, 0]]).value == pytest.approx(10.0, rel=1e-9)
+    assert cp.policies.Cuts().solve(problem).bound == pytest.approx(10.0, rel=1e-6)
+    check_model(problem)
+    if not more:
+        assert cp.evaluate(problem, cp.policies.Optimal(), 10, seed=0).mean == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("more", [(), (TANK,)], ids=["one", "two"])
+def test_an_inflow_that_takes_leaves_no_dead_end(more: Any) -> None:
+    lake = Store("lake", 1, 0.5, least=0.2, inflow="net", spill=True, end_value=10)
+    turbine = Flow("turbine", out_of="lake", most=0.7, earns="price")
+    problem = modes(lake, turbine, *more, net=(0.2, -0.1))
+    assert problem.has_dead_ends
+    assert cp.exact_value(problem) == pytest.approx(11.0, rel=1e-4 if more else 1e-9)
+    assert cp.plan(problem, planner=cp.UCT(50), seed=0).value <= 11.0 + 1.0
+    cp.evaluate(problem, cp.policies.OpenLoop(), 100, seed=0)
+    bounds = cp.value_bounds(problem, 50, seed=0)
+    assert bounds.lower <= 11.0 <= bounds.upper + 4 * bounds.upper_se
+    check_model(problem)
+
+
+def test_an_inflow_without_bound_is_named() -> None:
+    process = cp.processes.Autoregression([0.0], [0.5], [[0.0]], [[1.0]])
+    lake = Store("lake", 1, 0.5, inflow="net", spill=True)
+    sold = Flow("turbine", out_of="lake", most=1, earns=1)
+    problem = Storage(process, 4, lake, sold, names=["net"])
+    with pytest.raises(InfeasibleError, match=r"inflow 'net' of lake takes up to .*lost_at"):
+        cp.evaluate(problem, cp.policies.OpenLoop(), 100, seed=0)
+    with pytest.raises(InfeasibleError, match=r"inflow 'net' of lake takes up to 5"):
+        problem.allocate(np.array([[[0.0], [0.0], [-5.0], [0.0]]]))
+
+
+def test_a_factor_may_follow_its_name() -> None:
+    names = ("price", "wind")
+    for text in ("price * 2 - wind*.5 + 3", "2 * price - 0.5 wind + 3"):
+        fixed, slopes = read_rate(text, names, 1, "pays")
+        assert (fixed.tolist(), slopes.tolist()) == ([3.0], [[2.0, -0.5]])
+    for text in ("price * wind", "price * 2 3", "price * 2wind"):
+        with pytest.raises(CounterplanError, match="cannot be read at"):
+            read_rate(text, names, 1, "pays")
+
+
 WRONG: dict[str, Any] = {
+    "a share such as 0.95": lambda: Flow("f", into="a", most=1, efficiency=95),
     "keep must": lambda: Store("a", 3, keep=0),
     "exceeds the capacity": lambda: Store("a", 3, start=4),
     "say where it comes from": lambda: Flow("f", most=1),

@@ -26,7 +26,8 @@ An action is one number for each flow (segments of a convex cost: one for each),
 of each demand, then what each storage spills, so that a reward is linear in it. Every step is a
 linear program (`stage`): hindsight, cuts and bounds follow from that. With one storage and no ramps
 all is found exactly over levels (`dispatch`). What is offered to a search leaves no dead end: later
-steps remain possible even if nothing of what x brings comes.
+steps remain possible even if nothing of what x brings comes; and whatever it takes, where the
+values of x can be listed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -61,7 +62,12 @@ Rate: TypeAlias = float | str | Sequence[float | str]
 ROUNDING = 1e-7
 # Levels offered between the least and the most that can be reached, and those for later needs.
 GRID, NEEDS = 3, 6
-TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*\*?\s*)?([^\W\d]\w*)?")
+# Values of x at all steps that are looked at for what an inflow may take.
+MOST_LISTED = 50_000
+NUMBER = r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)"
+TERM = re.compile(
+    rf"\s*([+-]?)\s*(?:{NUMBER}\s*\*?\s*)?(?:([^\W\d]\w*)(?:\s*\*\s*{NUMBER}(?!\w))?)?"
+)
 NAME = re.compile(r"[^\W\d][\w -]*")
 
 
@@ -119,7 +125,8 @@ class Flow:
     name        what it is called
     out_of      the storage it empties (default: from outside)
     into        the storage it fills, or the demand it serves (default: to outside)
-    most        rate: the most that may be sent at a step; needed unless it serves a demand
+    most        rate: the most that may be sent at a step; needed unless it serves a demand (where x
+                takes it below `least`, `least` counts)
     least       the least, a number or one for each step
     efficiency  share of what is sent that arrives
     pays        rate: what a unit costs that is sent
@@ -146,6 +153,11 @@ class Flow:
     def __post_init__(self) -> None:
         what = f"flow {self.name!r}"
         share = number(self.efficiency, f"{what}: efficiency", 0.0, above=True)
+        if share > 1.0:
+            raise InputError(
+                f"{what}: efficiency {share:g} is the share of what is sent that arrives: give at "
+                "most 1, a share such as 0.95"
+            )
         object.__setattr__(self, "efficiency", share)
         object.__setattr__(self, "before", number(self.before, f"{what}: before", 0.0))
         if self.out_of is None and self.into is None:
@@ -218,13 +230,13 @@ def _linear(entry: Any, names: Sequence[str], what: str) -> tuple[float, FloatAr
     while at < len(entry.rstrip()):
         found = TERM.match(entry, at)
         assert found is not None
-        sign, factor, name = found.groups()
+        sign, factor, name, more = found.groups()
         if (factor is None and name is None) or (at > 0 and not sign):
             raise InputError(
                 f"{what} {entry!r}: cannot be read at {entry[at:].strip()!r}; give a number, a "
                 "name of x, or a sum such as '0.9 * price - 2'"
             )
-        value = (-1.0 if sign == "-" else 1.0) * float(factor or 1.0)
+        value = (-1.0 if sign == "-" else 1.0) * float(factor or 1.0) * float(more or 1.0)
         if name is None:
             fixed += value
         elif name in names:
@@ -317,7 +329,9 @@ class Storage(HasFutures):
         )
         for i, one in enumerate(self._table.stores):
             drift = self._table.inflow[:, i]
-            lasts = drift.min() >= (1.0 - one.keep) * one.least and one.end_least <= one.least
+            lasts = (drift + self._table.worst[:, i]).min() >= (
+                1.0 - one.keep
+            ) * one.least and one.end_least <= one.least
             fits = one.spill or (drift <= (1.0 - one.keep) * one.capacity).all()
             hard |= not (lasts and fits)
         return hard
@@ -393,13 +407,27 @@ class Storage(HasFutures):
         try:
             if self.is_simple:
                 return closest_flows(self._table.stage(t, viable=True), x, d, wanted)
-            later = [self.stage(s) for s in range(t + 1, self.horizon)]
+            later = [self._table.worst_stage(s) for s in range(t + 1, self.horizon)]
             return closest_flows(self.stage(t), x, d, wanted, later)
         except InfeasibleError:
             raise InfeasibleError(
                 f"with {self._levels_in_words(d)} at t={t} no flows keep all bounds from there on: "
-                f"{HINT}"
+                f"{self._hint(t, x[None])}"
             ) from None
+
+    def _hint(self, t: int, path: FloatArray) -> str:
+        """What to do where nothing is possible along x (n, X) from t on: is an inflow to blame?"""
+        table, n = self._table, len(path)
+        taken = np.einsum("tdx,tx->td", table.inflow_x[t : t + n], path) + table.inflow[t : t + n]
+        taken = np.vstack([taken, (table.inflow + table.worst)[t + n :]])
+        for i, one in enumerate(table.stores):
+            if table.inflow_x[t:, i].any() and taken[:, i].min() < 0.0:
+                return (
+                    f"the inflow {one.inflow!r} of {one.name} takes up to {-taken[:, i].min():.4g} "
+                    "at a step, which may not be there; state what is taken as a demand that may "
+                    "be lost (lost_at), and an inflow that is never below 0"
+                )
+        return HINT
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """The best flows along (n, T - t, X) paths: over levels, or by linear programs."""
@@ -413,7 +441,7 @@ class Storage(HasFutures):
         if wrong >= 0:
             raise InfeasibleError(
                 f"with {self._levels_in_words(now.resource)} at t={now.t} no flows keep all bounds "
-                f"along path {wrong}: {HINT}"
+                f"along path {wrong}: {self._hint(now.t, known[wrong])}"
             )
         sign = 1.0 if self.sense == "max" else -1.0
         return Allocation(sign * values, flows, "levels: values of one storage's level are concave")
@@ -569,6 +597,7 @@ class _Table:
     labels: dict[str, str]
     resources: tuple[str, ...]
     numbers: dict[str, FloatArray]
+    worst: FloatArray  # (T, D) the least that x adds to levels, where its values can be listed
     known: dict[tuple[int, bool], Stage] = field(default_factory=dict)
 
     @classmethod
@@ -607,8 +636,10 @@ class _Table:
         ramped = [f"{one.name} before" for one in flows if one.ramp is not None]
         units |= {f"{one.name} before": units[one.name] for one in flows}
         resources = (*(one.name for one in stores), *ramped)
-        table = cls(stores, flows, demands, names, basis, units, labels, resources, {})
+        worst = np.zeros((model.horizon, len(resources)))
+        table = cls(stores, flows, demands, names, basis, units, labels, resources, {}, worst)
         _fill(table, model.horizon, 1.0 if model.sense == "max" else -1.0)
+        _fill_worst(table, model.process)
         return table
 
     def __getattr__(self, name: str) -> FloatArray:
@@ -626,7 +657,7 @@ class _Table:
     @cached_property
     def viable(self) -> FloatArray:
         """(T, 2) between which levels one storage must be after each step for all later ones to be
-        possible if x brings nothing."""
+        possible if x brings nothing, and takes the most that it may."""
         found = np.column_stack([self.bottom[:, 0], self.top[:, 0]])
         flat = self.packed("max", np.empty((len(found), 0)), found)
         corners, curve = (
@@ -637,7 +668,7 @@ class _Table:
         for t in range(len(found) - 1, 0, -1):
             m = dispatch.frontier(flat, t, x, d, corners, curve)
             drift, keep = self.inflow[t, 0], self.keep[0]
-            lowest = (found[t, 0] - drift - curve[m - 1, 0]) / keep
+            lowest = (found[t, 0] - drift - self.worst[t, 0] - curve[m - 1, 0]) / keep
             highest = (found[t, 1] - drift - curve[0, 0]) / keep
             found[t - 1, 0] = max(found[t - 1, 0], lowest)
             if self.spill[0] < 0:
@@ -664,14 +695,19 @@ class _Table:
             self.known[t, viable] = self._stage(t, viable)
         return self.known[t, viable]
 
+    def worst_stage(self, t: int) -> Stage:
+        """Step t with what x takes at most; what it does otherwise is left to x = 0."""
+        stage = self.stage(t)
+        return replace(stage, inflow=stage.inflow + self.worst[t]) if self.worst[t].any() else stage
+
     def _stage(self, t: int, viable: bool) -> Stage:
         A, D, X = len(self.labels), len(self.keep), self.basis.shape[1]
-        rows: list[tuple[FloatArray, FloatArray, FloatArray, float, float]] = []
+        rows: list[tuple[FloatArray, FloatArray, FloatArray, float, float, float]] = []
         least, most = np.zeros(A), self.size.copy()
         for k in range(len(self.lost)):
             amount = float(self.amount[t, k])
             share = np.where(self.demand == k, self.share, 0.0)
-            rows.append((share, np.zeros(D), -self.amount_x[t, k], amount, amount))
+            rows.append((share, np.zeros(D), -self.amount_x[t, k], amount, amount, -np.inf))
         for f, (first, after) in enumerate(zip(self.first[:-1], self.first[1:], strict=True)):
             these = np.zeros(A)
             these[int(first) : int(after)] = 1.0
@@ -680,17 +716,17 @@ class _Table:
                 least[int(first)] = low
                 most[int(first)] = np.inf if slopes.any() else high
             elif low > 0.0:
-                rows.append((these, np.zeros(D), np.zeros(X), low, np.inf))
+                rows.append((these, np.zeros(D), np.zeros(X), low, np.inf, -np.inf))
             if slopes.any() or (after - first > 1 and math.isfinite(high)):
-                rows.append((these, np.zeros(D), -slopes, -np.inf, high))
+                rows.append((these, np.zeros(D), -slopes, -np.inf, high, low))
             if self.before[f] >= 0:
                 previous = np.zeros(D)
                 previous[int(self.before[f])] = -1.0
                 down, up = self.ramp[f]
-                rows.append((these, previous, np.zeros(X), -down, up))
+                rows.append((these, previous, np.zeros(X), -down, up, -np.inf))
         most[int(self.first[-1]) :] = np.inf
         parts = [np.array(part) for part in zip(*rows, strict=True)] if rows else []
-        names = ("rows", "rows_d", "rows_x", "low", "high")
+        names = ("rows", "rows_d", "rows_x", "low", "high", "floor")
         bottom, top = self.bottom[t].copy(), self.top[t].copy()
         if viable:
             bottom[0], top[0] = self.viable[t]
@@ -837,6 +873,24 @@ def _fill(table: _Table, T: int, sign: float) -> None:
             at += 1
 
 
+def _fill_worst(table: _Table, process: Process) -> None:
+    """The most that x takes from levels at each step, of all values that it may have."""
+    T, slopes = len(table.inflow_x), table.inflow_x
+    if not isinstance(process, FiniteProcess) or not slopes.any():
+        return
+    now, count = np.asarray(process.start, dtype=np.float64)[None], 0
+    for t in range(T):
+        table.worst[t] = (now @ slopes[t].T).min(axis=0)
+        count += len(now)
+        if count > MOST_LISTED:
+            table.worst[:] = 0.0
+            return
+        if t < T - 1:
+            several = [process.successors(t, one) for one in now]
+            able = np.vstack([values[chances > 0.0] for values, chances in several])
+            now = np.unique(np.round(able, 9), axis=0)
+
+
 def _fill_flow(
     n: dict[str, FloatArray],
     f: int,
@@ -919,16 +973,18 @@ def _check_possible(model: Storage) -> None:
         return
     start, table = model.start, model._table
     stages = [model.stage(t) for t in range(model.horizon)]
+    worst = [table.worst_stage(t) for t in range(model.horizon)]
 
-    def fails(steps: int) -> bool:
+    def fails(steps: int, stages: list[Stage] = stages) -> bool:
         try:
             wanted = np.zeros(len(table.labels))
-            closest_flows(stages[0], start.exogenous, start.resource, wanted, stages[1:steps])
+            closest_flows(model.stage(0), start.exogenous, start.resource, wanted, stages[1:steps])
         except InfeasibleError:
             return True
         return False
 
-    if not fails(model.horizon):
+    # Whether x may take so much at every step is not known: the steps must fail without that, too.
+    if not fails(model.horizon) or (table.worst.any() and not fails(model.horizon, worst)):
         return
     good, bad = 0, model.horizon
     while bad - good > 1:

@@ -143,7 +143,8 @@ class StepProgram:
         """At x (X,)."""
         stage = self._stage
         drift, moved = stage.inflow + stage.inflow_x @ x, stage.rows_x @ x
-        low, high = (np.concatenate([drift, one - moved]) for one in (stage.low, stage.high))
+        limits = (stage.low - moved, np.maximum(stage.high - moved, stage.floor))
+        low, high = (np.concatenate([drift, one]) for one in limits)
         return Sides(low, high, -self._sign * (stage.price + stage.price_x @ x))
 
     def forbid(self, intercept: float, slope: FloatArray) -> None:

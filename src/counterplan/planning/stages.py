@@ -5,6 +5,7 @@ With d (D,) the levels before the step, x (X,) what is known at it and y (A,) th
     d' = keep d + effect y + inflow + inflow_x x               the next levels
     least_level <= d' <= most_level
     low <= rows y + rows_d d + rows_x x <= high                couplings, demands, ramps
+    (where high - rows_x x is below `floor`, that counts in its place: a limit may depend on x)
     least <= y <= most
     (price + price_x x) . y + hold . d'                        reward, or cost in a model of costs
 
@@ -47,13 +48,14 @@ SHAPES: dict[str, tuple[str, float]] = {
     "rows_x": ("mX", 0.0),
     "low": ("m", -np.inf),
     "high": ("m", np.inf),
+    "floor": ("m", -np.inf),
     "least": ("A", 0.0),
     "most": ("A", np.inf),
     "price": ("A", 0.0),
     "price_x": ("AX", 0.0),
     "hold": ("D", 0.0),
 }
-LIMITS = ("least_level", "most_level", "low", "high", "least", "most")
+LIMITS = ("least_level", "most_level", "low", "high", "least", "most", "floor")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,7 @@ class Stage:
     rows_x: FloatArray
     low: FloatArray
     high: FloatArray
+    floor: FloatArray
     least: FloatArray
     most: FloatArray
     price: FloatArray
@@ -106,7 +109,7 @@ class Stage:
             if found[name].shape != wanted:
                 what = f"({', '.join(dimensions)}) = {wanted}"
                 raise InputError(f"a stage's {name} must be {what}, got {found[name].shape}")
-        for lower, upper in zip(LIMITS[::2], LIMITS[1::2], strict=True):
+        for lower, upper in zip(LIMITS[:6:2], LIMITS[1:6:2], strict=True):
             if (found[lower] > found[upper]).any():
                 i = int(np.argmax(found[lower] > found[upper]))
                 raise InputError(
@@ -131,8 +134,9 @@ class Stage:
     def misses(self, exogenous: FloatArray, levels: FloatArray, flows: FloatArray) -> FloatArray:
         """(n,) by how much flows miss any bound of this step; 0 or less where they keep all."""
         _, following = self.after(exogenous, levels, flows)
-        rows = flows @ self.rows.T + levels @ self.rows_d.T + exogenous @ self.rows_x.T
-        sides = [(self.least, flows, self.most), (self.low, rows, self.high)]
+        rows, shift = flows @ self.rows.T + levels @ self.rows_d.T, exogenous @ self.rows_x.T
+        limits = (self.low - shift, rows, np.maximum(self.high - shift, self.floor))
+        sides = [(self.least, flows, self.most), limits]
         sides.append((self.least_level, following, self.most_level))
         over = [np.maximum(low - one, one - high) for low, one, high in sides]
         return np.asarray(np.hstack(over).max(axis=1))
@@ -217,9 +221,9 @@ def path_program(
         x = paths[:, s]
         costs += [-sign * one.prices(x), np.tile(-sign * one.hold, (n, 1))]
         drift = one.inflow + x @ one.inflow_x.T + before @ one.keep.T
-        shift = x @ one.rows_x.T + before @ one.rows_d.T
-        lows += [drift, one.low - shift]
-        highs += [drift, one.high - shift]
+        by_x, by_d = x @ one.rows_x.T, before @ one.rows_d.T
+        lows += [drift, one.low - by_x - by_d]
+        highs += [drift, np.maximum(one.high - by_x, one.floor) - by_d]
         before = np.zeros((n, D))
     blocks = [np.block([[-one.effect, np.eye(D)], [one.rows, np.zeros((len(one.low), D))]])
               for one in stages]  # fmt: skip
