@@ -152,7 +152,7 @@ class ExogenousMDP(HasFutures):
     def phi(self) -> FloatArray:
         """(A, X) the reward matrix, where the reward is one."""
         try:
-            given = np.atleast_2d(np.asarray(self.reward, dtype=np.float64))
+            given = np.array(self.reward, dtype=np.float64, ndmin=2)  # not the caller's own
         except (TypeError, ValueError):
             raise InputError("reward must be a matrix (A, X) or a function of (t, x)") from None
         # What follows the prices of a fitted process, its belief, earns nothing.
