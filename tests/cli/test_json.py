@@ -180,11 +180,14 @@ def test_report(asked: Any) -> None:
 
 def test_plan(asked: Any, ward: Path) -> None:
     found = [
-        asked("plan bunkering --simulations 20"),
+        plain := asked("plan bunkering --simulations 20"),
+        averse := asked("plan bunkering --simulations 20 --risk 0.25"),
         asked("plan bunkering --scenarios-template voyages.csv"),
         asked("plan bunkering --scenarios voyages.csv --simulations 20 --k 2"),
     ]
     compare("counterplan plan", found)
+    assert "optimum_of" not in plain
+    assert averse["optimum_of"] == "the mean"  # of bounds and exact; value is of the worst quarter
 
 
 def test_serve(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -336,6 +336,8 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
         "seed": options.seed,
         **plan_record(problem, state, found, bounds),
     }
+    if options.risk is not None:  # unlike `value`
+        record["optimum_of"] = "the mean"
     if options.as_json:
         cli.print_json(record)
         return
