@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from counterplan.core.compiled import njit
-from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.compiled import Layout, inlined, jit, offer
 
 # D numbers of the resource: S levels, then the flows before of those with ramps. A flow is one or
 # more numbers of y (its segments, the cheapest first), `first` says which; then come what is lost
@@ -67,7 +67,7 @@ STORAGE = Layout(
     process="*",
 )
 storage = STORAGE.view
-# Actions closer than this are the same, and levels closer than this one.
+# Levels closer than this are the same.
 SAME = 1e-12
 # Combinations of worths of several storages.
 MOST_COMBINATIONS = 27
@@ -220,20 +220,6 @@ def _place(corners, curve, wanted, y):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _offer(out, m):  # type: ignore[no-untyped-def]
-    """How many actions there are with row m, which is dropped if it is among them already."""
-    for i in range(m):
-        same = True
-        for j in range(out.shape[1]):
-            if abs(out[m, j] - out[i, j]) > SAME * (1.0 + abs(out[i, j])):
-                same = False
-                break
-        if same:
-            return m
-    return m + 1
-
-
-@compiled
 def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     """What is offered of one storage, from the emptiest to the fullest and then the rest."""
     p = storage(flat)
@@ -263,7 +249,7 @@ def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
         _place(corners, curve, level - base, out[m])
         if spill >= 0:
             out[m, spill] = max(base + _change(p, out[m]) - high, 0.0)
-        m = _offer(out, m)
+        m = offer(out, m)
     return m
 
 
@@ -366,7 +352,7 @@ def _many(flat, t, x, d, out):  # type: ignore[no-untyped-def]
             rest //= 3
         _dispatch(flat, t, x, now, worth, out[m])
         repair(flat, t, x, d, out[m])
-        m = _offer(out, m)
+        m = offer(out, m)
     return m
 
 

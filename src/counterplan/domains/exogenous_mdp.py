@@ -58,12 +58,12 @@ from counterplan.planning.allocation import (
     resource_steps,
     total_steps,
 )
-from counterplan.planning.compiled import Layout, inlined, jit
+from counterplan.planning.compiled import Layout, inlined, jit, offer
 from counterplan.planning.hindsight import by_program
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import FiniteProcess, Process
 from counterplan.planning.processes.laws import Shipped, process_ahead
-from counterplan.planning.processes.modes import MarkovModes
+from counterplan.planning.processes.modes import check_stated
 from counterplan.planning.resource import TOLERANCE, Resource, ResourceProgram
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ ROUNDING = 1e-7
 # (t, x (n, X)) -> rewards per unit (n, A)
 RewardRate: TypeAlias = Callable[[int, FloatArray], ArrayLike]
 ActionSet: TypeAlias = Literal["extreme", "order-up-to"] | int | Callable[[State], ArrayLike]
-# Actions closer than this are the same; what a user's own may miss their bounds by.
-SAME, SMALL = 1e-12, 1e-9
+# What a user's own actions may miss their bounds by.
+SMALL = 1e-9
 # What a model has if its process allows it.
 FOUND = ("successors", "compiled")
 
@@ -107,18 +107,7 @@ class ExogenousMDP(HasFutures):
     action_set: ActionSet = "extreme"
 
     def __post_init__(self) -> None:
-        if self.sense not in ("max", "min"):
-            raise InputError(f"sense must be 'max' or 'min', got {self.sense!r}")
-        if not isinstance(self.process, Process):
-            raise InputError(
-                f"{type(self.process).__name__} is no process: it needs start, draw, mean_path and "
-                "sample_paths; see counterplan.processes"
-            )
-        if isinstance(self.process, MarkovModes) and not self.process.indicators:
-            raise InputError(
-                "a mode's number has no mean: use MarkovModes(..., indicators=True), where a "
-                "reward per mode is a matrix (A, M)"
-            )
+        check_stated(self.sense, self.process, "where a reward per mode is a matrix (A, M)")
         _ = self.program  # checks bounds and resources
         self._check_action_set()
         if callable(self.reward):
@@ -426,19 +415,6 @@ def _room(p, t, d):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _offer(actions, m):  # type: ignore[no-untyped-def]
-    """How many actions there are with row m, which is dropped if it is among them already."""
-    for i in range(m):
-        same = True
-        for j in range(actions.shape[1]):
-            if abs(actions[m, j] - actions[i, j]) > SAME * (1.0 + abs(actions[i, j])):
-                same = False
-        if same:
-            return m
-    return m + 1
-
-
-@jit
 def _divide(parameters, total, d, out, m):  # type: ignore[no-untyped-def]
     """The ways to divide a total between several resources; how many actions there are then."""
     p = program_of(parameters)
@@ -449,7 +425,7 @@ def _divide(parameters, total, d, out, m):  # type: ignore[no-untyped-def]
                 i = first if k == 0 else (k if k > first else k - 1)
                 out[m, i] = min(max(left, 0.0), d[i])
                 left -= out[m, i]
-            m = _offer(out, m)
+            m = offer(out, m)
         return m
     # What the first of two resources gives, at most and at least.
     total = max(total, 0.0)
@@ -459,7 +435,7 @@ def _divide(parameters, total, d, out, m):  # type: ignore[no-untyped-def]
         weight = k / (p.levels - 1)
         out[m, 0] = most + weight * (least - most)
         out[m, 1] = (total - most) + weight * (most - least)
-        m = _offer(out, m)
+        m = offer(out, m)
     return m
 
 
@@ -477,7 +453,7 @@ def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
         levels = int(p.levels)
         for i in range(levels):
             out[m, 0] = low + (high - low) * i / (levels - 1) if i < levels - 1 else high
-            m = _offer(out, m)
+            m = offer(out, m)
         return m
     out[0, 0] = low
     m = 1
@@ -486,9 +462,9 @@ def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
         for s in range(t, p.T):
             reach -= p.changes[s, 0]
             out[m, 0] = min(max(reach, low), high)
-            m = _offer(out, m)
+            m = offer(out, m)
     out[m, 0] = high
-    return _offer(out, m)
+    return offer(out, m)
 
 
 @jit

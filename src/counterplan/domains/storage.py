@@ -49,7 +49,7 @@ from counterplan.planning.description import Axes, Column, Columns
 from counterplan.planning.model import Allocation, HasFutures, Sense, State
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
 from counterplan.planning.processes.laws import Shipped
-from counterplan.planning.processes.modes import MarkovModes
+from counterplan.planning.processes.modes import check_stated
 from counterplan.planning.stages import Stage, allocate_stages, closest_flows
 
 if TYPE_CHECKING:
@@ -283,18 +283,7 @@ class Storage(HasFutures):
     about: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.sense not in ("max", "min"):
-            raise InputError(f"sense must be 'max' or 'min', got {self.sense!r}")
-        if not isinstance(self.process, Process):
-            raise InputError(
-                f"{type(self.process).__name__} is no process: it needs start, draw, mean_path and "
-                "sample_paths; see counterplan.processes"
-            )
-        if isinstance(self.process, MarkovModes) and not self.process.indicators:
-            raise InputError(
-                "a mode's number has no mean: use MarkovModes(..., indicators=True), and `values` "
-                "to say what each mode means"
-            )
+        check_stated(self.sense, self.process, "and `values` to say what each mode means")
         horizon = whole_number(self.horizon, "horizon", minimum=1)
         object.__setattr__(self, "horizon", horizon)
         parts: list[tuple[Any, ...]] = []

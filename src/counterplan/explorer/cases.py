@@ -246,6 +246,8 @@ class Cases(Items):
     def _asked(self, question: models.SolveQuestion) -> Question:
         """A question as the run would have asked it; what it does not say is as the run had it."""
         usual = self.run.question
+        # Who turns one of the two leaves the other.
+        dials = usual if question.doubt is None and question.risk is None else question
         asked = replace(
             usual,
             budgets=(question.k,),
@@ -255,13 +257,8 @@ class Cases(Items):
             forbid=(*usual.forbid, *question.forbidden),
             keep=(*usual.keep, *question.fixed),
             supported=False if question.anywhere else usual.supported,
-            doubt=(usual.doubt if question.risk is None else None)
-            if question.doubt is None
-            else question.doubt,
-            # Who turns the one leaves the other.
-            risk=(usual.risk if question.doubt is None else None)
-            if question.risk is None
-            else question.risk,
+            doubt=dials.doubt,
+            risk=dials.risk,
         )
         return self._explainer.completed(asked)
 

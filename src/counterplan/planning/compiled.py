@@ -231,3 +231,21 @@ def _array(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -
         strides.insert(0, builder.mul(strides[0], length))
     populate_array(view, data, shape, strides, item, meminfo=None)  # type: ignore[no-untyped-call]
     return view._getvalue()
+
+
+# Actions closer than this are the same.
+SAME = 1e-12
+
+
+@jit
+def offer(actions, m):  # type: ignore[no-untyped-def]
+    """How many actions there are with row m, which is dropped if it is among them already."""
+    for i in range(m):
+        same = True
+        for j in range(actions.shape[1]):
+            if abs(actions[m, j] - actions[i, j]) > SAME * (1.0 + abs(actions[i, j])):
+                same = False
+                break
+        if same:
+            return m
+    return m + 1

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray, IntArray, index_vector, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
-from counterplan.planning.processes.base import number, stochastic_matrix
+from counterplan.planning.processes.base import Process, number, stochastic_matrix
 from counterplan.planning.processes.laws import HIDDEN_NUMBERS, MODES_NUMBERS, Finite
 
 
@@ -241,3 +241,19 @@ def _read_cycle(path: str | Path, columns: Sequence[str]) -> tuple[FloatArray, F
     table.report(speeds < 0, speed, "is negative; give the speed in m/s")
     table.mistakes.refuse()
     return times, speeds
+
+
+def check_stated(sense: object, process: object, with_indicators: str) -> None:
+    """Refuse a sense that is none, what is no process, and modes by their numbers; the text says
+    how a model states rewards of modes."""
+    if sense not in ("max", "min"):
+        raise InputError(f"sense must be 'max' or 'min', got {sense!r}")
+    if not isinstance(process, Process):
+        raise InputError(
+            f"{type(process).__name__} is no process: it needs start, draw, mean_path and "
+            "sample_paths; see counterplan.processes"
+        )
+    if isinstance(process, MarkovModes) and not process.indicators:
+        raise InputError(
+            f"a mode's number has no mean: use MarkovModes(..., indicators=True), {with_indicators}"
+        )
