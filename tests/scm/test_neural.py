@@ -20,7 +20,7 @@ from counterplan.core.tensors import METADATA, digest
 from counterplan.errors import FileError, InputError
 from counterplan.scm import Scaling
 from counterplan.scm.learned import NEURAL, NeuralSCM
-from counterplan.scm.network import Network, gate_interval
+from counterplan.scm.network import Network
 from counterplan.scm.point import BatchReplay
 from counterplan.scm.support import Seen
 
@@ -54,11 +54,18 @@ def test_the_multiplier_applies_to_both_layers() -> None:
 
 @given(st.floats(-30.0, 30.0), st.floats(1e-3, 10.0), st.floats(0.0, 1.0))
 def test_gates_hold_every_slope_and_secant(low: float, width: float, share: float) -> None:
-    high = low + width
-    least, largest = gate_interval(np.array([low]), np.array([high]))
+    high, network = low + width, Network.from_weights(weights(1, 1.0), "location")
+    middle = np.array([low + width / 2])
+    least, largest = network.chords(middle, np.array([width / 2]) * (1.0 + 1e-12))
     slope = 1.0 / np.cosh(low + share * width) ** 2
-    assert least[0] <= slope * (1.0 + 1e-12)
-    assert slope <= largest[0] * (1.0 + 1e-12)
+    assert least[0] - 1e-12 <= slope <= largest[0] + 1e-12
+    first, second, third = network.derivatives(middle)
+    moved = (share - 0.5) * width
+    chord = np.tanh(middle + moved) - np.tanh(middle)
+    error = chord - (first + second * moved) * moved
+    (m3, m4), size = network.sizes, abs(moved)
+    most = np.minimum(third + m4 / 24 * size, m3 / 6) * size**3
+    assert abs(error) <= most + 1e-12
     secant = (np.tanh(high) - np.tanh(low)) / (high - low)
     assert least[0] - 1e-12 <= secant <= largest[0] + 1e-12
 

@@ -6,21 +6,13 @@ nodes at a time, and certified slopes.
 Steps. Many states at a time go through one unit after the other; weights that are zero cost
 nothing, and of those that regression finds most are.
 
-Slopes. Between the centre c of a region and one of its states a unit's argument x moves by at most
-r_h = min(||W_s[h, :]|| radius, |W_s[h, :]| . box), and
+Slopes, as in `network`: between the centre of a region and one of its states a unit's argument x
+moves by at most r, and
 
     cos(x + d) - cos(x) = g d,      g = -sin(x + d/2) sinc(d/2),      |d| <= r
 
 so the gate g lies between the products of what both factors can be: -sin over x +- r/2, and sinc
-between sinc(r/2) and 1. By Taylor's formula it also is -sin x - (cos x) d/2 with an error of at
-most r^2 / 6. With gates g = -sin x, h = -(cos x) / 2 at the centre and errors e of g, e' of g + h d
-
-    J = C diag(g) W_s + K_s,     z . (o(s) - o(c) - J (s - c))  is at most, with y = |s - c|,
-
-    (|C^T z| * e) |W_s| y      and      y^T |W_s^T diag(h C^T z) W_s| y + (|C^T z| * e') |W_s| y
-
-The second keeps what cancels among units, the first is better over large regions. The scale is
-LEAST_SCALE + softplus(o).
+between sinc(r/2) and 1. The scale is LEAST_SCALE + softplus(o).
 """
 
 from __future__ import annotations
@@ -34,16 +26,13 @@ from numpy.typing import NDArray
 
 from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.scm.network import OUTWARD, ROUND_UP, Gates, Network
-from counterplan.scm.point import Region
+from counterplan.scm.network import ROUND_UP, Network
 
 # Of the noise's usual spread: were it nothing somewhere, what is observed there would be infinite
 # luck.
 LEAST_SCALE = 0.1
 # The least value of sin(x) / x.
 LEAST_SINC = -0.2173
-# Of curvatures, numbers for all units.
-LARGEST_CURVATURES = 2**23
 # States that are stepped together.
 LANES = 64
 # Beyond it angles are left to the system's own functions.
@@ -98,6 +87,7 @@ class CosineNetwork(Network):
     """
 
     may_lack_units: ClassVar[bool] = True
+    sizes: ClassVar[tuple[float, float]] = (1.0, 1.0)
 
     skip: FloatArray
     action_skip: FloatArray
@@ -111,31 +101,15 @@ class CosineNetwork(Network):
         skipped = states @ self.skip.T + actions @ self.action_skip.T
         return np.asarray(skipped + self.output_bias)
 
-    def gates(self, region: Region, actions: FloatArray) -> Gates:
-        argument, reach = self.arguments(region, actions)
-        slope, (low, high) = -np.sin(argument), gate_interval(argument, reach)
-        # Arguments themselves are rounded, by a share of their size.
-        outward = OUTWARD * (1.0 + np.abs(argument))
-        wide = np.maximum(high - slope, slope - low) + outward
-        rest = np.broadcast_to(reach**2 / 6.0, wide.shape) + outward * (1.0 + reach)
-        return Gates(slope, wide, -np.cos(argument) / 2, rest)
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        slope = -np.sin(x)
+        return slope, -np.cos(x) / 2, np.abs(slope) / 6
+
+    def chords(self, x: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return gate_interval(x, reach)
 
     def slopes(self, gates: FloatArray) -> FloatArray:
         return self.unit_slopes(gates) + self.skip
-
-    def curvatures(self, gates: Gates) -> FloatArray | None:
-        """C diag(bend) W_s W_s^T for each output, None if that is too large."""
-        (O, H), D = self.output.shape, self.state.shape[1]  # noqa: E741
-        if self._squares is None:
-            return None
-        return np.asarray(gates.bend @ self._squares.reshape(H, O * D * D)).reshape(-1, O, D, D)
-
-    @cached_property
-    def _squares(self) -> FloatArray | None:
-        """(H, O, D, D) C[i, h] W_s[h, j] W_s[h, k], None if they are too many."""
-        if self.output.size * self.state.shape[1] ** 2 > LARGEST_CURVATURES:
-            return None
-        return np.asarray(np.einsum("oh,hj,hk->hojk", self.output, self.state, self.state))
 
     @cached_property
     def sparse(self) -> Units:

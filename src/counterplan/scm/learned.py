@@ -26,6 +26,7 @@ from counterplan.scm.network import Network, NetworkSlopes, NeuralReplay, held_s
 from counterplan.scm.point import (
     LocationScaleSCM,
     Region,
+    Regions,
     Replay,
     Scaling,
     Slopes,
@@ -259,14 +260,20 @@ class LearnedSCM(LocationScaleSCM):
         return self.location.lipschitz, self.scale.lipschitz
 
     def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
+        return self.slopes_over(Regions.only(region, len(actions)), actions, noise)
+
+    def slopes_over(
+        self, regions: Regions, actions: FloatArray, noise: FloatArray
+    ) -> Slopes | None:
+        """Slopes of many regions at once."""
         if self.scaling is not None:
             return None
-        free = NetworkSlopes((self.location, self.scale), self.fixed, region, actions, noise)
+        free = NetworkSlopes((self.location, self.scale), self.fixed, regions, actions, noise)
         if self.limits is None:
             return free
-        centre = np.repeat(region.centre[None], len(actions), axis=0)
-        after = super().step(centre, actions, noise)[:, self.fixed :]
-        return held_slopes(free, after, self.limits, region, self.fixed)
+        centre = np.repeat(regions.centre[None], len(actions), axis=0)
+        after = super().step(centre, actions, noise)[regions.action, self.fixed :]
+        return held_slopes(free, after, self.limits, regions, self.fixed)
 
     def replay(self, vectors: FloatArray, noise: FloatArray, start: FloatArray) -> Replay:
         if self.scaling is not None:

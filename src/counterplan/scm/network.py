@@ -15,12 +15,18 @@ so a node costs one tanh per hidden unit and a child one division. Near saturati
 signs the denominator vanishes; those few units are computed directly, as tanh(x + y).
 
 Slopes. Between the centre c of a region and one of its states a unit's argument x moves by at most
-r_h = min(||W_s[h, :]|| radius, |W_s[h, :]| . box), and the unit by g_h times that, with a gate g_h
-between the least and the largest slope over x +- r. With gates g in the middle and half-widths e
+r_h = min(||W_s[h, :]|| radius, |W_s[h, :]| . box), say by d, and the unit f by a gate times d. The
+gate lies between the least and the largest slope over x +- r; by Taylor's formula it also is
+f'(x) + f''(x) d / 2 with an error of at most (|f'''(x)| / 6 + m_4 r / 24) r^2 and m_3 r^2 / 6 (m_i:
+the size of the i-th derivative anywhere). With gates g = f', h = f'' / 2 at the centre and errors e
+of g, e' of g + h d
 
-    J = W_z diag(g) W_s,      |z . (o(s) - o(c) - J (s - c))| <= (|W_z^T z| * e) |W_s| . |s - c|
+    J = W_z diag(g) W_s,     z . (o(s) - o(c) - J (s - c))  is at most, with y = |s - c|,
 
-Other units (`cosine`) also know how a gate bends. The scale is a constant + softplus(o): slopes
+    (|W_z^T z| * e) |W_s| y    and    y^T |W_s^T diag(h W_z^T z) W_s| y + (|W_z^T z| * e') |W_s| y
+
+The second keeps what cancels among units, the first is better over large regions. Other units:
+`cosine`. The scale is a constant + softplus(o): slopes
 M +- E of o are multiplied by the noise u and by slopes q +- p of chords of the softplus,
 
     u q M,     deviation |u| (q E + p (|M| + E))
@@ -49,7 +55,7 @@ from numpy.typing import NDArray
 from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import LARGEST, FloatArray
 from counterplan.errors import InputError
-from counterplan.scm.point import Region, Slopes, number_array, with_fixed
+from counterplan.scm.point import Region, Regions, Slopes, number_array, with_fixed
 
 MATRICES = ("state", "action", "output", "skip", "action_skip")
 # Norms come out of floating-point factorisations: certified ones are rounded up by this much.
@@ -62,21 +68,23 @@ SAFE = 3.75
 SHORTEST_CHORD = 1e-3
 # Intervals are widened by more than all roundings on the way to them can add up to.
 OUTWARD = 1e-12
+# Of curvatures, numbers for all units.
+LARGEST_CURVATURES = 2**23
 
 
 class Gates(NamedTuple):
-    """For n actions and H units, over a region (n, H).
+    """For N actions and H units at a centre (N, H), and over regions around it (n, H).
 
-    slope  gates in the middle, or at the centre
-    wide   how far others are from them at most
-    bend   how gates change with the unit's argument, where that is known
-    rest   how far they are from that
+    slope  g
+    bend   h
+    wide   e, how far gates are from g at most
+    rest   e', from g + h d
     """
 
     slope: FloatArray
+    bend: FloatArray
     wide: FloatArray
-    bend: FloatArray = np.empty((0, 0))
-    rest: FloatArray = np.empty((0, 0))
+    rest: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +99,8 @@ class Network:
     """
 
     may_lack_units: ClassVar[bool] = False
+    # m_3 and m_4
+    sizes: ClassVar[tuple[float, float]] = (2.0, 4.1)
 
     state: FloatArray
     bias: FloatArray
@@ -159,25 +169,74 @@ class Network:
 
     def gates(self, region: Region, actions: FloatArray) -> Gates:
         """Of all units over a region, for action vectors (n, d)."""
-        activation, reach = self.arguments(region, actions)
-        low, high = gate_interval(activation - reach, activation + reach)
-        return Gates((low + high) / 2, (high - low) / 2 + OUTWARD)
+        return self.gates_over(Regions.only(region, len(actions)), actions)
 
-    def arguments(self, region: Region, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(n, H) arguments of the units at the centre, and (H,) how far they can move."""
-        centre = region.centre @ self.state.T + self.bias + actions @ self.action.T
+    def gates_over(self, regions: Regions, actions: FloatArray) -> Gates:
+        """Of all units over regions, for action vectors (N, d)."""
+        x = regions.centre @ self.state.T + self.bias + actions @ self.action.T
         # Features that cannot differ add nothing to the norm.
-        norms = np.linalg.norm(self.state[:, region.box > 0.0], axis=1)
-        reach = np.minimum(norms * region.radius, self.absolute.state @ region.box)
-        return centre, np.asarray(reach * (1.0 + OUTWARD) + OUTWARD)
+        norms = np.linalg.norm(self.state[:, (regions.box > 0.0).any(axis=0)], axis=1)
+        ball = np.outer(regions.radius, norms)
+        reach = np.minimum(ball, regions.box @ self.absolute.state.T) * (1.0 + OUTWARD) + OUTWARD
+        slope, bend, third = self.derivatives(x)
+        r, action, (m3, m4) = reach[regions.level], regions.action, self.sizes
+        low, high = self.chords(x[action], r)
+        # Arguments themselves are rounded, by a share of their size.
+        outward, middle = (OUTWARD * (1.0 + np.abs(x)))[action], slope[action]
+        wide = np.maximum(high - middle, middle - low) + outward
+        rest = np.minimum(third[action] + (m4 / 24) * r, m3 / 6) * r**2 + outward * (1.0 + r)
+        return Gates(slope, bend, wide, np.minimum(rest, wide + np.abs(bend)[action] * r))
+
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """f', f'' / 2 and |f'''| / 6 of the units."""
+        value = np.tanh(x)
+        slope = 1.0 - value**2
+        return slope, -value * slope, slope * np.abs(value**2 - 1 / 3)
+
+    def chords(self, x: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The least and largest slope of a chord of a unit from x to a place within reach."""
+        # At the nearest and the farthest place from 0.
+        size = np.abs(x)
+        near, far = np.tanh(np.maximum(size - reach, 0.0)), np.tanh(size + reach)
+        return 1.0 - far**2, 1.0 - near**2
 
     def slopes(self, gates: FloatArray) -> FloatArray:
         """(n, O, D) slopes of the outputs under gates (n, H)."""
         return self.unit_slopes(gates)
 
-    def curvatures(self, gates: Gates) -> FloatArray | None:
-        """(n, O, D, D) of the outputs, None where they are not known."""
-        return None
+    def curvatures(self, gates: Gates, fixed: int) -> FloatArray | None:
+        """(N, O, M, M) W_z diag(h) W_s W_s^T for each output, by all but the first features; None
+        if that is too large."""
+        (O, H), M = self.output.shape, self.state.shape[1] - fixed  # noqa: E741
+        if self.output.size * M**2 > LARGEST_CURVATURES:
+            return None
+        one, other = np.triu_indices(M)
+        if fixed not in self._squares:
+            pairs = self.state[:, fixed + one] * self.state[:, fixed + other]
+            squares = self.output.T[:, :, None] * pairs[:, None]
+            self._squares[fixed] = squares.reshape(H, O * len(one))
+        place = np.empty((M, M), dtype=np.int64)
+        place[one, other] = place[other, one] = np.arange(len(one))
+        halves = (gates.bend @ self._squares[fixed]).reshape(len(gates.bend), O, len(one))
+        return np.asarray(halves[:, :, place])
+
+    @cached_property
+    def _squares(self) -> dict[int, FloatArray]:
+        """By the number of features left out: (H, O P) of the P pairs of the others."""
+        return {}
+
+    def deviations(
+        self, gates: Gates, curvature: FloatArray | None, regions: Regions
+    ) -> FloatArray:
+        """(n, O, D) how far slopes over regions are from those at the centre."""
+        wide = self.absolute.unit_slopes(gates.wide)
+        if curvature is not None:
+            fixed = wide.shape[2] - curvature.shape[3]
+            bent = np.abs(curvature) @ regions.box[:, fixed:].T
+            bent = bent[regions.action, ..., regions.level]
+            bent += self.absolute.unit_slopes(gates.rest)[:, :, fixed:]
+            wide[:, :, fixed:] = np.minimum(wide[:, :, fixed:], bent)
+        return wide
 
     def unit_slopes(self, gates: FloatArray) -> FloatArray:
         """(n, O, D) W_z diag(g) W_s for gates (n, H)."""
@@ -195,18 +254,6 @@ class Network:
         """A certified constant with respect to the state, by singular values."""
         norms = (np.linalg.norm(part, 2) for part in (self.state, self.output))
         return float(np.prod([float(norm) * ROUND_UP for norm in norms]))
-
-
-def gate_interval(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The least and largest slope 1 - tanh^2 over pre-activations between low and high."""
-    widest = np.maximum(np.abs(low), np.abs(high))
-    nearest = np.where((low <= 0.0) & (high >= 0.0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-    return _gate(widest), _gate(nearest)
-
-
-def _gate(activation: FloatArray) -> FloatArray:
-    # 1 / cosh^2 keeps its relative precision where 1 - tanh^2 would cancel.
-    return np.asarray(1.0 / np.cosh(np.minimum(activation, 300.0)) ** 2)
 
 
 class NeuralReplay:
@@ -306,56 +353,53 @@ def _repair(x: Any, y: Any, result: Any) -> None:
 
 
 class NetworkSlopes:
-    """Slopes of F(., a) for action vectors (n, d) under one noise vector."""
+    """Slopes of F(., a) over regions for action vectors (N, d) under one noise vector."""
 
     def __init__(
         self,
         networks: tuple[Network, Network],
         fixed: int,
-        region: Region,
+        regions: Regions,
         actions: FloatArray,
         noise: FloatArray,
     ) -> None:
         """`networks`: location and scale."""
-        self._location, self._fixed, self._box = networks[0], fixed, region.box
-        self._gates = networks[0].gates(region, actions)
+        self._location, self._fixed, self._regions = networks[0], fixed, regions
+        self._gates = networks[0].gates_over(regions, actions)
+        self._curvature = networks[0].curvatures(self._gates, fixed)
         self._scale_slope, self._scale_deviation = _scale_slopes(
-            networks[1], region, actions, noise
+            networks[1], fixed, regions, actions, noise
         )
 
     @cached_property
     def jacobian(self) -> FloatArray:
         """(n, D, D)."""
-        moving = self._location.slopes(self._gates.slope) + self._scale_slope
-        return with_fixed(moving, self._fixed, 1.0)
+        moving = self._location.slopes(self._gates.slope)[self._regions.action]
+        return with_fixed(moving + self._scale_slope, self._fixed, 1.0)
 
     @cached_property
     def deviation(self) -> FloatArray:
         """(n, D, D)."""
-        sizes = self._location.absolute
-        moving = sizes.unit_slopes(self._gates.wide)
-        if self._curvature is not None:
-            bent = np.abs(self._curvature) @ self._box
-            moving = np.minimum(moving, bent + sizes.unit_slopes(self._gates.rest))
+        moving = self._location.deviations(self._gates, self._curvature, self._regions)
         moving += self._scale_deviation
         return with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, self._fixed, 0.0)
 
     def remainder(self, directions: FloatArray) -> FloatArray:
         """(n, D), tighter than |z| E: what several features have in common may cancel."""
-        location, moving = self._location, directions[:, self._fixed :]
+        location, fixed, regions = self._location, self._fixed, self._regions
+        moving = directions[:, fixed:]
         through = np.abs(moving @ location.output)
         result = (through * self._gates.wide) @ location.absolute.state
         if self._curvature is not None:
-            bent = np.abs(np.einsum("ni,nijk->njk", moving, self._curvature)) @ self._box
-            bent += (through * self._gates.rest) @ location.absolute.state
-            result = np.minimum(result, bent)
+            n, M = moving.shape
+            flat = self._curvature.reshape(-1, M, M * M)[regions.action]
+            bent = np.abs((moving[:, None] @ flat).reshape(n, M, M))
+            bent = (bent @ regions.box[regions.level, fixed:, None])[:, :, 0]
+            bent += (through * self._gates.rest) @ location.absolute.state[:, fixed:]
+            result[:, fixed:] = np.minimum(result[:, fixed:], bent)
         result += np.einsum("ni,nij->nj", np.abs(moving), self._scale_deviation)
         size = 1.0 + np.abs(moving).sum(axis=1, keepdims=True)
         return np.asarray(result * (1.0 + OUTWARD) + OUTWARD * size)
-
-    @cached_property
-    def _curvature(self) -> FloatArray | None:
-        return self._location.curvatures(self._gates)
 
 
 class HeldSlopes:
@@ -389,13 +433,13 @@ class HeldSlopes:
 
 
 def held_slopes(
-    free: Slopes, after: FloatArray, limits: FloatArray, region: Region, fixed: int
+    free: Slopes, after: FloatArray, limits: FloatArray, regions: Regions, fixed: int
 ) -> Slopes:
-    """Slopes over a region within limits (O, 2), where the features that move are `after` (n, O)
-    at its centre, without limits; `free` themselves where no limit is in reach."""
+    """Slopes over regions within limits (O, 2), where the features that move are `after` (n, O)
+    at their centre, without limits; `free` themselves where no limit is in reach."""
     wide = (np.abs(free.jacobian) + free.deviation)[:, fixed:]
     with np.errstate(invalid="ignore", over="ignore"):  # what is no number is no slope
-        moved = wide @ region.box * (1.0 + OUTWARD) + OUTWARD
+        moved = regions.moved(wide) * (1.0 + OUTWARD) + OUTWARD
         room = np.minimum(after - limits[:, 0], limits[:, 1] - after)
         rounding = OUTWARD * (1.0 + np.abs(after))
         least = np.clip((room - rounding) / moved, 0.0, 1.0)
@@ -404,14 +448,15 @@ def held_slopes(
 
 
 def _scale_slopes(
-    network: Network, region: Region, actions: FloatArray, noise: FloatArray
+    network: Network, fixed: int, regions: Regions, actions: FloatArray, noise: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(n, O, D) middle and deviation of the slopes of softplus(o) u over the region."""
-    gates = network.gates(region, actions)
-    slope = network.slopes(gates.slope)
-    deviation = network.absolute.unit_slopes(gates.wide)
-    output = network(np.repeat(region.centre[None], len(actions), axis=0), actions)
-    moved = (np.abs(slope) + deviation) @ region.box * (1.0 + OUTWARD) + OUTWARD
+    """(n, O, D) middle and deviation of the slopes of softplus(o) u over regions."""
+    gates = network.gates_over(regions, actions)
+    slope = network.slopes(gates.slope)[regions.action]
+    deviation = network.deviations(gates, network.curvatures(gates, fixed), regions)
+    output = network(np.repeat(regions.centre[None], len(actions), axis=0), actions)
+    output = output[regions.action]
+    moved = regions.moved(np.abs(slope) + deviation) * (1.0 + OUTWARD) + OUTWARD
     # Chords of the softplus, which is convex, from the centre to both ends; where they are too
     # short for that, its slopes there.
     here, ends = np.logaddexp(0.0, output), (output - moved, output + moved)

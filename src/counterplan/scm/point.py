@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,6 +230,32 @@ class Region:
     centre: FloatArray
     radius: float
     box: FloatArray
+
+
+class Regions(NamedTuple):
+    """L regions around one centre, and n pairs of a region and an action.
+
+    radius         (L,)
+    box            (L, D)
+    level, action  (n,) which of them
+    """
+
+    centre: FloatArray
+    radius: FloatArray
+    box: FloatArray
+    level: IntArray
+    action: IntArray
+
+    @classmethod
+    def only(cls, region: Region, n: int) -> Regions:
+        """One region, with n actions."""
+        every = np.arange(n)
+        radius = np.array([region.radius])
+        return cls(region.centre, radius, region.box[None], np.zeros_like(every), every)
+
+    def moved(self, slopes: FloatArray) -> FloatArray:
+        """(n, O) the most that slopes (n, O, D) of certain sizes come to."""
+        return np.asarray((slopes @ self.box[self.level, :, None])[:, :, 0])
 
 
 class Slopes(Protocol):

@@ -50,7 +50,7 @@ from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.continuous.member import Member
 from counterplan.counterfactual.continuous.setting import OUTWARD, SequenceSetting, rounded_up
 from counterplan.errors import NotApplicableError
-from counterplan.scm.point import Region, Slopes
+from counterplan.scm.point import Region, Regions, Slopes
 
 # Steps of the method that places a cone.
 STEPS = 60
@@ -114,16 +114,18 @@ class Cone(NamedTuple):
 
 
 class Local(NamedTuple):
-    """One step from a region, for the actions that may be taken there.
+    """One step from the regions of all levels, for the actions that may be taken there.
 
+    level     (n,) the least amount of the region's level, rising
     actions   (n,) their indices
-    spent     (n,) the budget spent after each, from the least amount of the region's level
+    spent     (n,) the budget spent after each, from that amount
     jumps     (n, M) d_{t,a}
-    slopes    of F_t over the region, None where only the constant is known
+    slopes    of F_t over the regions, None where only the constant is known
     jacobian  (n, M, M) J_a, zero where only the constant is known
     growth    (n,) K_a
     """
 
+    level: IntArray
     actions: IntArray
     spent: IntArray
     jumps: FloatArray
@@ -140,9 +142,23 @@ class Local(NamedTuple):
         return np.asarray(np.linalg.norm(self.slopes.remainder(padded)[:, fixed:], axis=1))
 
 
+class _Joined:
+    """Slopes over one region after the other, for the actions of each."""
+
+    def __init__(self, parts: list[Slopes]) -> None:
+        self._parts = parts
+        self.jacobian = np.concatenate([one.jacobian for one in parts])
+        self.deviation = np.concatenate([one.deviation for one in parts])
+
+    def remainder(self, directions: FloatArray) -> FloatArray:
+        cuts = np.cumsum([len(one.jacobian) for one in self._parts])[:-1]
+        rows = zip(self._parts, np.split(directions, cuts), strict=True)
+        return np.concatenate([one.remainder(own) for one, own in rows])
+
+
 class Reach:
     """Where one model's states can be, for every step and level of the budget spent, and how its
-    steps from there go; found by (t, least amount of the level).
+    steps from there go: regions by (t, least amount of the level), steps by t.
 
     finished  whether there was time for it
     late      whether constants stand in for some slopes for lack of time
@@ -155,7 +171,7 @@ class Reach:
         self._setting, self._member, self._end = setting, member, end
         self._fixed, self._levels = member.scm.fixed, setting.levels
         self.regions: dict[tuple[int, int], Region] = {}
-        self.locals: dict[tuple[int, int], Local] = {}
+        self.locals: dict[int, Local] = {}
         self.late = False
         self.finished = self._walk(deadline)
 
@@ -165,16 +181,13 @@ class Reach:
         first = self._member.states[0]
         self.regions[0, 0] = Region(first, 0.0, np.zeros(len(first)))
         for t in range(self._setting.horizon - 1):
-            jumps = self._jumps(t)
-            for spent in sorted(spent for step, spent in self.regions if step == t):
-                # The first step is always asked about: it tells whether there are slopes at all.
-                now = clock()
-                self.late = self.late or (t > 0 and now > deadline)
-                if self.late and (self._member.step_constants is None or now > self._end):
-                    return False
-                local = self._local(t, spent, jumps)
-                self.locals[t, spent] = local
-                self._extend(t, spent, local)
+            # The first step is always asked about: it tells whether there are slopes at all.
+            now = clock()
+            self.late = self.late or (t > 0 and now > deadline)
+            if self.late and (self._member.step_constants is None or now > self._end):
+                return False
+            self.locals[t] = self._local(t)
+            self._extend(t, self.locals[t])
         return True
 
     def _jumps(self, t: int) -> FloatArray:
@@ -185,14 +198,36 @@ class Reach:
         jumps[member.observed[t]] = 0.0
         return jumps
 
-    def _local(self, t: int, spent: int, jumps: FloatArray) -> Local:
-        setting, member = self._setting, self._member
-        after = spent + setting.costs_at(t)
-        actions = np.flatnonzero(setting.allowed[t] & (after <= setting.k))
-        vectors, noise = member.vectors[t][actions], member.noise[t]
-        slopes = None
-        if not self.late:
-            slopes = member.scm.slopes(self.regions[t, spent], vectors, noise)
+    def _here(self, t: int) -> tuple[list[int], Regions]:
+        """The levels at a step, and their regions with the actions that may be taken there."""
+        setting = self._setting
+        levels = [first for first in self._levels.first.tolist() if (t, first) in self.regions]
+        here = [self.regions[t, level] for level in levels]
+        spent = np.array(levels)[:, None] + setting.costs_at(t)
+        place, actions = np.nonzero(setting.allowed[t] & (spent <= setting.k))
+        radius = np.array([one.radius for one in here])
+        boxes = np.stack([one.box for one in here])
+        return levels, Regions(here[0].centre, radius, boxes, place, actions)
+
+    def _slopes(self, t: int, regions: Regions) -> Slopes | None:
+        member, noise = self._member, self._member.noise[t]
+        if hasattr(member.scm, "slopes_over"):
+            found: Slopes | None = member.scm.slopes_over(regions, member.vectors[t], noise)
+            return found
+        parts = []
+        for place, (radius, box) in enumerate(zip(regions.radius, regions.box, strict=True)):
+            vectors = member.vectors[t][regions.action[regions.level == place]]
+            one = member.scm.slopes(Region(regions.centre, float(radius), box), vectors, noise)
+            if one is None:
+                return None
+            parts.append(one)
+        return _Joined(parts)
+
+    def _local(self, t: int) -> Local:
+        setting, member, fixed = self._setting, self._member, self._fixed
+        levels, regions = self._here(t)
+        actions, level = regions.action, np.array(levels)[regions.level]
+        slopes = None if self.late else self._slopes(t, regions)
         constants = member.step_constants
         if slopes is None and constants is None:
             raise NotApplicableError(
@@ -200,42 +235,45 @@ class Reach:
                 "Lipschitz constants: provide one of them everywhere"
             )
         growth = np.full(len(actions), np.inf if constants is None else constants[t])
+        jumps = self._jumps(t)[actions]
         jacobian = np.zeros((len(actions), jumps.shape[1], jumps.shape[1]))
         if slopes is not None and not np.isfinite([slopes.jacobian, slopes.deviation]).all():
             slopes = None
         if slopes is not None:
-            jacobian = slopes.jacobian[:, self._fixed :, self._fixed :]
-            deviation = slopes.deviation[:, self._fixed :, self._fixed :]
+            jacobian = np.ascontiguousarray(slopes.jacobian[:, fixed:, fixed:])
+            deviation = slopes.deviation[:, fixed:, fixed:]
             growth = np.minimum(growth, _operator_norms(jacobian, deviation))
-        return Local(actions, after[actions], jumps[actions], slopes, jacobian, growth)
+        spent = level + setting.costs_at(t)[actions]
+        return Local(level, actions, spent, jumps, slopes, jacobian, growth)
 
-    def _extend(self, t: int, spent: int, local: Local) -> None:
+    def _extend(self, t: int, local: Local) -> None:
         """Enlarge the regions of the next step by what one step from here can reach."""
-        region, levels = self.regions[t, spent], self._levels
-        radius = rounded_up(_norms(local.jumps) + _times(local.growth, region.radius))
-        moved = _times(local.growth, region.radius)[:, None]
+        levels, fixed = self._levels, self._fixed
+        before = {level: self.regions[t, level] for level in np.unique(local.level).tolist()}
+        place = np.searchsorted(list(before), local.level)
+        reach = np.array([one.radius for one in before.values()])[place]
+        radius = rounded_up(_norms(local.jumps) + _times(local.growth, reach))
+        moved = _times(local.growth, reach)[:, None]
         if local.slopes is not None:
-            widest = np.abs(local.slopes.jacobian) + local.slopes.deviation
-            moved = _times(widest, region.box).sum(axis=2)[:, self._fixed :]
+            widest = (np.abs(local.slopes.jacobian) + local.slopes.deviation)[:, fixed:, fixed:]
+            boxes = np.stack([one.box[fixed:] for one in before.values()])[place]
+            moved = _times(widest, boxes[:, None]).sum(axis=2)
         box = rounded_up(np.abs(local.jumps) + moved)
         # Nothing changed so far: the observed state itself, and no rounding to allow for.
-        certain = (region.radius == 0.0) & (np.abs(local.jumps).max(axis=1) == 0.0)
+        certain = (reach == 0.0) & (np.abs(local.jumps).max(axis=1) == 0.0)
         radius, box = np.where(certain, 0.0, radius), np.where(certain[:, None], 0.0, box)
-        # By the least and the most that this level can mean.
-        width = (levels.last - levels.first)[levels.of(np.asarray(spent))]
+        # By the least and the most that a level can mean.
+        width = (levels.last - levels.first)[levels.of(local.level)]
         low, high = levels.of(local.spent), levels.of(local.spent + width)
-        for level in range(int(low.min()), int(high.max()) + 1):
+        for level in range(int(low.min()), min(int(high.max()), len(levels.first) - 1) + 1):
             rows = (low <= level) & (level <= high)
             if not rows.any():
                 continue
+            widest = np.concatenate([np.zeros(fixed), box[rows].max(axis=0)])
+            most = float(_norms(widest[None])[0]) * (1.0 + OUTWARD)
+            most = min(float(radius[rows].max()), most)
             key = t + 1, int(levels.first[level])
-            old = self.regions.get(key)
-            widest = np.concatenate([np.zeros(self._fixed), box[rows].max(axis=0)])
-            reach = float(radius[rows].max())
-            if old is not None:
-                widest, reach = np.maximum(widest, old.box), max(reach, old.radius)
-            reach = min(reach, float(_norms(widest[None])[0]) * (1.0 + OUTWARD))
-            self.regions[key] = Region(self._member.states[t + 1], reach, widest)
+            self.regions[key] = Region(self._member.states[t + 1], most, widest)
 
 
 class FirstOrder:
@@ -311,30 +349,28 @@ class FirstOrder:
         if not self._finished:
             return
         setting = self._setting
-        last, every = setting.horizon - 1, self.reaches[0]
+        last, regions = setting.horizon - 1, self.reaches[0].regions
         here, end = setting.reward(setting.states), float(setting.last(setting.states[last:])[0])
         slopes = _slopes_of(setting, [one.reward for one in setting.members])
         tip = Cone(end, *_slopes_of(setting, [one.last for one in setting.members]))
-        cones = {
-            (last, spent): tip for t, spent in every.regions if t == last and spent <= setting.k
-        }
-        for t, spent in sorted(every.locals, reverse=True):
-            if spent > setting.k:
-                continue
+        cones = {spent: tip for t, spent in regions if t == last and spent <= setting.k}
+        for t in reversed(range(last)):
             if clock() > self._end + GRACE:
                 self._finished = False
                 return
-            steps = [reach.locals[t, spent] for reach in self.reaches]
+            steps = [reach.locals[t] for reach in self.reaches]
             within = steps[0].spent <= setting.k
             # Actions beyond this budget get any cone, and are left out below.
-            after = self._counted(np.where(within, steps[0].spent, spent))
-            ahead = [cones[t + 1, int(amount)] for amount in after]
+            after = self._counted(np.where(within, steps[0].spent, 0))
+            some = next(iter(cones.values()))
+            ahead = [cones.get(amount, some) for amount in after.tolist()]
             earned = here[t] + setting.bonus[t, steps[0].actions]
-            whole = _piece(steps, earned, slopes, ahead)
-            piece = Piece(*(part[within] for part in whole))
-            self._pieces[t, spent] = piece
-            radii = np.array([reach.regions[t, spent].radius for reach in self.reaches])
-            cones[t, spent] = _cone(piece, radii)
+            whole, cones = _piece(steps, earned, slopes, ahead), {}
+            for spent in np.unique(steps[0].level[within]).tolist():
+                piece = Piece(*(part[within & (steps[0].level == spent)] for part in whole))
+                self._pieces[t, spent] = piece
+                radii = np.array([reach.regions[t, spent].radius for reach in self.reaches])
+                cones[spent] = _cone(piece, radii)
 
 
 def _slopes_of(
