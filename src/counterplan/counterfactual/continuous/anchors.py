@@ -36,7 +36,6 @@ from numpy.typing import ArrayLike
 from counterplan.core.compiled import njit
 from counterplan.core.limits import clock
 from counterplan.core.validation import (
-    BoolArray,
     FloatArray,
     IntArray,
     Seed,
@@ -53,6 +52,9 @@ STRATEGIES = ("mc-lipschitz", "mc-uniform", "facility-location")
 PATIENCE = 10
 # Anchors whose next states are held in memory at a time.
 CHUNK = 2048
+# Alternatives that are followed at a time where time is limited, and distances of states from
+# anchors, times their features, between two looks at the clock.
+FOLLOWED, WORK = 64, 10**8
 # Anchors handled together: their coordinates stay in the fastest cache.
 BLOCK = 256
 # Added to squares of distances, which may have vanished.
@@ -88,10 +90,13 @@ def lowest_cones(
     return result
 
 
-def farthest_points(states: FloatArray, start: int, count: int) -> list[int]:
-    """Indices of `count` of the states (n, M): each the farthest from all those before it."""
+def farthest_points(
+    states: FloatArray, start: int, count: int, deadline: float = math.inf
+) -> list[int]:
+    """Indices of `count` of the states (n, M), or as many as are found by the deadline: each the
+    farthest from all those before it."""
     chosen, nearest = [start], np.full(len(states), np.inf)
-    while len(chosen) < count:
+    while len(chosen) < count and clock() < deadline:
         nearest = np.minimum(nearest, ((states - states[chosen[-1]]) ** 2).sum(axis=1))
         chosen.append(int(nearest.argmax()))
     return chosen
@@ -120,7 +125,7 @@ class AnchorBound:
         strategy: str,
         deadline: float = math.inf,
     ) -> None:
-        self._setting, self._model = setting, setting.members[0]
+        self._setting, self._model, self._deadline = setting, setting.members[0], deadline
         self.name = f"{len(anchors)} anchors ({strategy})"
         self._constants = value_constants(setting)
         self._levels = setting.levels
@@ -129,12 +134,12 @@ class AnchorBound:
         self._coordinates = _in_blocks(filled[:, setting.fixed :].T)
         # By step: (blocks, levels, BLOCK)
         self._values = [np.empty(0)] * setting.horizon
-        self._algorithm_1(filled, deadline)
+        self._algorithm_1(filled)
 
     def restricted(self, setting: SequenceSetting) -> AnchorBound:
         """The bound for a smaller budget: the same anchors, fewer levels."""
         smaller = copy(self)
-        smaller._setting = setting
+        smaller._setting, smaller._deadline = setting, math.inf
         return smaller
 
     def upper(self, t: int, used: IntArray, states: FloatArray) -> FloatArray:
@@ -151,16 +156,17 @@ class AnchorBound:
         np.maximum.at(best, row, reached + setting.bonus[t, action])
         return rounded_up(setting.reward(states) + best)
 
-    def _algorithm_1(self, anchors: FloatArray, deadline: float) -> None:
+    def _algorithm_1(self, anchors: FloatArray) -> None:
         setting = self._setting
         here = self._model.reward(anchors)
         values = np.repeat(self._model.last(anchors)[None], len(self._levels.first), axis=0)
         self._values[-1] = _in_blocks(values)
         for t in reversed(range(setting.horizon - 1)):
             for start in range(0, len(anchors), CHUNK):
+                if clock() > self._deadline:  # nothing is known of this step and those before it
+                    return
                 rows = slice(start, start + CHUNK)
-                in_time = clock() < deadline
-                best = self._best_step(t, anchors[rows]) if in_time else math.inf
+                best = self._best_step(t, anchors[rows])
                 above = rounded_up(here[rows] + best)
                 values[:, rows] = np.where(np.isfinite(above), above, math.inf)
             self._values[t] = _in_blocks(values)
@@ -186,11 +192,20 @@ class AnchorBound:
         """(n, levels) the anchors' values at t + 1, lifted to the states `after` (n, D)."""
         moving = np.ascontiguousarray(after[:, self._setting.fixed :])
         steepness = float(self._constants[t + 1]) * (1.0 + OUTWARD)
-        if not math.isfinite(steepness):
-            return np.full((len(after), len(self._levels.first)), math.inf)
-        return np.asarray(
-            lowest_cones(moving, first, last, self._coordinates, self._values[t + 1], steepness)
+        found, values = (
+            np.full((len(after), len(self._levels.first)), math.inf),
+            self._values[t + 1],
         )
+        if not (math.isfinite(steepness) and values.size):
+            return found
+        size = max(WORK // self._coordinates.size, 1)
+        for start in range(0, len(after), size):
+            if clock() > self._deadline:  # the others stay unbounded
+                break
+            rows = slice(start, start + size)
+            given = moving[rows], first[rows], last[rows]
+            found[rows] = lowest_cones(*given, self._coordinates, values, steepness)
+        return found
 
 
 def _in_blocks(table: FloatArray) -> FloatArray:
@@ -251,24 +266,25 @@ class AnchorHeuristic:
 
     def prepare(self, setting: SequenceSetting, deadline: float = math.inf) -> UpperBound:
         """The bound of one problem, unbounded at steps that Algorithm 1 does not reach in time."""
-        return AnchorBound(setting, self.anchors(setting), self.strategy, deadline)
+        anchors = self.anchors(setting, deadline)
+        return AnchorBound(setting, anchors, self.strategy, deadline)
 
-    def anchors(self, setting: SequenceSetting) -> FloatArray:
-        """(A, D) the anchors of one problem, in the model's own units."""
+    def anchors(self, setting: SequenceSetting, deadline: float = math.inf) -> FloatArray:
+        """(A, D) the anchors of one problem, in the model's own units, as far as there is time."""
         rng, weights = generator(self.seed), np.ones(setting.horizon - 1)
         if self.strategy == "facility-location":
-            return self._spread_out(setting, weights, rng)
+            return self._spread_out(setting, weights, rng, deadline)
         if self.strategy == "mc-lipschitz":
             weights = value_constants(setting)[:-1]
         # The observed states and all distinct ones of random alternatives.
         drawn = random_alternatives(setting, weights, self.samples, rng)
-        found, idle = distinct_states(setting, drawn), 0
+        found, idle = distinct_states(setting, drawn, deadline), 0
         if self.size is None:
             return found
-        while len(found) < self.size and idle < PATIENCE:
+        while len(found) < self.size and idle < PATIENCE and clock() < deadline:
             more = random_alternatives(setting, weights, self.samples, rng)
             drawn = np.unique(np.concatenate([drawn, more]), axis=0)
-            before, found = len(found), distinct_states(setting, drawn)
+            before, found = len(found), distinct_states(setting, drawn, deadline)
             idle = idle + 1 if len(found) == before else 0
         # Any of them, but the observed states, which come first, for certain.
         kept = rng.permutation(np.arange(setting.horizon, len(found)))
@@ -276,16 +292,21 @@ class AnchorHeuristic:
         return np.asarray(found[order[: self.size]])
 
     def _spread_out(
-        self, setting: SequenceSetting, weights: FloatArray, rng: np.random.Generator
+        self,
+        setting: SequenceSetting,
+        weights: FloatArray,
+        rng: np.random.Generator,
+        deadline: float,
     ) -> FloatArray:
         if self.population is None:
             drawn = random_alternatives(setting, weights, self.samples, rng)
-            states = distinct_states(setting, drawn)
+            states = distinct_states(setting, drawn, deadline)
         else:
             states = _comparable(setting, feature_table(self.population, "population"))
         count = min(self.samples if self.size is None else self.size, len(states))
         start = int(rng.integers(len(states)))
-        return np.asarray(states[farthest_points(states[:, setting.fixed :], start, count)])
+        moving = states[:, setting.fixed :]
+        return np.asarray(states[farthest_points(moving, start, count, deadline)])
 
 
 def random_alternatives(
@@ -315,15 +336,26 @@ def random_alternatives(
     return result
 
 
-def distinct_states(setting: SequenceSetting, sequences: IntArray) -> FloatArray:
-    """The observed states, then each other state that the sequences (n, T-1) pass, once."""
+def distinct_states(
+    setting: SequenceSetting, sequences: IntArray, deadline: float = math.inf
+) -> FloatArray:
+    """The observed states, then each other state that the sequences (n, T-1) pass, once; of those
+    sequences that there is time to follow."""
     model = setting.members[0]
-    paths, found = model.trajectories(sequences), [model.states]
+    found, parts = [model.states], [np.empty((0, *model.states.shape))]
+    size = len(sequences) if deadline == math.inf else FOLLOWED
+    for start in range(0, len(sequences), size):
+        if clock() < deadline:
+            parts.append(model.trajectories(sequences[start : start + size]))
+    paths = np.concatenate(parts)
+    sequences = sequences[: len(paths)]
+    same, rank = np.ones(len(sequences), np.bool_), np.zeros(len(sequences), np.int64)
     for t in range(1, setting.horizon):
-        # A state is known by the actions that lead to it.
-        prefixes, first = np.unique(sequences[:, :t], axis=0, return_index=True)
-        other: BoolArray = (prefixes != setting.observed[:t]).any(axis=1)
-        found.append(paths[first[other], t])
+        # A state is known by the actions that lead to it, which are ranked as one number.
+        same &= sequences[:, t - 1] == setting.observed[t - 1]
+        ranks = rank * setting.n_actions + sequences[:, t - 1]
+        _, first, rank = np.unique(ranks, return_index=True, return_inverse=True)
+        found.append(paths[first[~same[first]], t])
     return np.concatenate(found)
 
 

@@ -332,9 +332,12 @@ class Search:
                 return
             ended = sequences[rows].astype(np.int64)
             judged = values[rows] if judge.share is None else judge.outcomes(ended)
-            best = judge.best_inside(ended, np.where(judged > least, judged, -math.inf))
+            judged = np.where(judged > least, judged, -math.inf)
+            best = judge.best_inside(ended, judged, self._watch.deadline)
             if best is not None:
                 self.value, self.sequence = float(judged[best]), ended[best]
+            elif clock() > self._watch.deadline:  # whether they stay inside was not asked of all
+                self._dropped = max(self._dropped, float(judged.max()))
 
 
 @runtime_checkable

@@ -296,12 +296,16 @@ class SequenceSetting:
         paths = self.path(0, first, sequences).mean(axis=2)
         return self.inside.holds(sequences, self.observed, paths)
 
-    def best_inside(self, sequences: IntArray, values: FloatArray) -> int | None:
+    def best_inside(
+        self, sequences: IntArray, values: FloatArray, deadline: float = np.inf
+    ) -> int | None:
         """Which of the sequences (n, T-1) with values (n,) above -inf has most of those that stay
-        inside the data; None if there is none."""
+        inside the data; None if there is none, or none is known at the deadline."""
         order = np.argsort(-values, kind="stable")
         order = order[values[order] > -np.inf]
         for start in range(0, len(order), TRIED):
+            if start and clock() > deadline:
+                break
             rows = order[start : start + TRIED]
             if (fine := self.is_inside(sequences[rows])).any():
                 return int(rows[fine.argmax()])
@@ -429,12 +433,19 @@ def greedy_sequence(
         gains = np.where(
             setting.affordable(best), setting.single_change_values(best, deadline), -np.inf
         )
-        gains[~(gains > value + setting.negligible(value))] = -np.inf
-        changed = _changed(best, gains.shape[1], np.arange(gains.size))
-        place = setting.best_inside(changed, gains.ravel())
+        better = np.flatnonzero(gains > value + setting.negligible(value))
+        better = better[np.argsort(-gains.flat[better], kind="stable")]
+        place: int | None = None
+        # Few at a time: all of a long episode are as many as its steps squared.
+        for first in range(0, len(better), TRIED):
+            changed = _changed(best, gains.shape[1], better[first : first + TRIED])
+            place = setting.best_inside(changed, -np.arange(len(changed), dtype=float))
+            if place is not None:
+                value, best = float(gains.flat[better[first + place]]), changed[place]
+            if place is not None or clock() > deadline:
+                break
         if place is None:
             break
-        value, best = float(gains.flat[place]), changed[place]
     return best
 
 
