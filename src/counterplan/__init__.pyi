@@ -33,6 +33,7 @@ from .planning.search.planners import MENTS as MENTS
 from .planning.search.planners import UCT as UCT
 from .planning.search.planners import plan as plan
 from .runs.explain import explain_table as explain_table
+from .runs.run import open_run as open_run
 from .scm.gumbel import GumbelMaxSCM as GumbelMaxSCM
 from .scm.learned import NeuralSCM as NeuralSCM
 from .scm.point import AdditiveNoiseSCM as AdditiveNoiseSCM
@@ -41,6 +42,7 @@ from .scm.row_sets import RowSets as RowSets
 from .scm.smooth import SmoothSCM as SmoothSCM
 from .scm.tabular import TabularMDP as TabularMDP
 from .scm.transitions import Transitions as Transitions
+from .tables.draft import draft_schema as draft_schema
 from .tables.fit import fit as fit
 from .tables.models import load_model as load_model
 

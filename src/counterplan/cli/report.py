@@ -14,7 +14,6 @@ from counterplan.errors import InputError
 if TYPE_CHECKING:
     from counterplan.runs.run import Run
 
-FORMATS = (".html", ".htm")
 CASES = 10
 # Each has figures of about 200 kilobytes: more would be no file to send.
 MOST_CASES = 1_000
@@ -60,24 +59,19 @@ def report(options: ReportCommandOptions) -> None:
     and assumptions, how to read it, and what it does not claim. Print it, or save it as PDF, with
     the browser.
     """
-    from counterplan.core.files import atomic_file, check_target, suffix_of
     from counterplan.runs.run import open_run
-    from counterplan.viz.report import report as make_report
-    from counterplan.viz.report.page import Pseudonyms, ReportOptions, pseudonyms
+    from counterplan.viz.report import write_report
+    from counterplan.viz.report.page import Pseudonyms, pseudonyms
 
     _refuse(options)
-    suffix_of(options.output, FORMATS, "reports")
-    check_target(options.output)
     is_named = not options.pseudonyms and options.pseudonym_key is None
     names = Pseudonyms() if is_named else pseudonyms(options.pseudonym_key)
     run = open_run(options.run)
-    run.verify()
     looks = CASES if options.cases is None else options.cases
     told = None if options.actors is None else partial(_actors, run, options)
-    made = make_report(run, ReportOptions(options.k, looks, options.case, names, told))
+    asked = {"k": options.k, "cases": looks, "case": options.case}
+    made = write_report(run, options.output, **asked, pseudonyms=names, actors=told)
     content = made.html.encode()
-    with atomic_file(options.output) as file:
-        file.write(content)
     if options.as_json:
         sizes = {"bytes": len(content), "figures": len(made.panels)}
         cli.print_json({"report": str(options.output), **sizes})

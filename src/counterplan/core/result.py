@@ -10,6 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
+from counterplan.core.shown import Drawn
 from counterplan.errors import CertificateError, InputError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Certified:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Explanation(ABC):
+class Explanation(Drawn, ABC):
     """What should have been done differently, how much it would have brought, and how sure that is.
 
     value          the outcome (expected, where the counterfactual is uncertain) of the alternative
@@ -104,6 +105,13 @@ class Explanation(ABC):
             raise CertificateError(
                 f"{self.status} by {self.method!r}, but value and bound disagree: {numbers}"
             )
+
+    def _facts(self) -> dict[str, object]:
+        given: dict[str, object] = {"k": self.k, "value": self.value}
+        given["factual_value"], given["changes"] = self.factual_value, len(self.changes)
+        if self.harm is not None:
+            given["interval"] = tuple(self.interval or ())
+        return {**given, "status": str(self.status)}
 
     @property
     @abstractmethod
@@ -151,7 +159,7 @@ class Explanation(ABC):
 Found = TypeVar("Found", bound=Explanation, covariant=True)
 
 
-class Frontier(Sequence[Found], Generic[Found]):
+class Frontier(Drawn, Sequence[Found], Generic[Found]):
     """Explanations for every budget k = 0..k_max; `frontier[k]` is the one for k."""
 
     def __init__(self, explanations: Sequence[Found]) -> None:
@@ -180,6 +188,9 @@ class Frontier(Sequence[Found], Generic[Found]):
 
     def __len__(self) -> int:
         return self._count
+
+    def _facts(self) -> dict[str, object]:
+        return {"k": f"0..{len(self) - 1}", "values": self.values[:6]}
 
     @property
     def values(self) -> tuple[float, ...]:

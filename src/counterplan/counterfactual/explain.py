@@ -16,6 +16,7 @@ from counterplan.core.result import Status as Status
 from counterplan.core.reward import EpisodeReward as EpisodeReward
 from counterplan.core.reward import LipschitzReward as LipschitzReward
 from counterplan.core.reward import Reward
+from counterplan.core.shown import takes
 from counterplan.core.validation import LARGEST_BUDGET, whole_number
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm.point import PointSCM
@@ -73,10 +74,11 @@ def frontier(
 def frontier(
     scm: Any, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
 ) -> Frontier[PolicyExplanation]: ...
+@takes(Options)
 def frontier(
     scm: Any, episode: Episode, k_max: int | None = None, **options: Unpack[Options]
 ) -> Frontier[Any]:
-    """Explanations for all budgets 0..k_max (default: the episode's length); see `Options`."""
+    """Explanations for all budgets 0..k_max (default: the episode's length)."""
     kind, problem = pose(scm, episode, k_max, options)
     found = _solver_for(kind, problem, options).frontier(problem)
     return found if isinstance(found, Frontier) else Frontier(found)
@@ -94,8 +96,9 @@ def explain(
 def explain(
     scm: Any, episode: Episode, k: int | None, **options: Unpack[Options]
 ) -> PolicyExplanation: ...
+@takes(Options)
 def explain(scm: Any, episode: Episode, k: int | None, **options: Unpack[Options]) -> Any:
-    """The alternative with at most k changes that would have been best; see `Options`.
+    """The alternative with at most k changes that would have been best.
 
     scm      a causal model: a `GumbelMaxSCM`, a plain `TabularMDP` (read as one), any model with
              `mdp` and `counterfactual_row`, a `PointSCM` for continuous states; or a planning
@@ -114,10 +117,6 @@ def pose(scm: Any, episode: Episode, k: int | None, options: Options) -> tuple[K
         raise InputError(
             f"expected an Episode, got {type(episode).__name__}: Episode(states=..., actions=...)"
         )
-    unknown = sorted(set(options) - set(Options.__annotations__))
-    if unknown:
-        known = ", ".join(Options.__annotations__)
-        raise TypeError(f"unknown argument {unknown[0]!r}: besides k there are {known}")
     budget = len(episode) if k is None else whole_number(k, "k", maximum=LARGEST_BUDGET)
     kind = _kind(scm, episode)
     for name in ("actions", "reward"):

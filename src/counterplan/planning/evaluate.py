@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.limits import ProgressCallback, Watch
+from counterplan.core.shown import Drawn
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InfeasibleError, InputError, StoppedError
 from counterplan.planning.hindsight import IsResourceProgram, step_rows
@@ -51,7 +52,7 @@ class Comparison(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation:
+class Evaluation(Drawn):
     """What was earned (or paid, where the problem minimises) on sampled futures.
 
     name      who played
@@ -74,6 +75,10 @@ class Evaluation:
     stopped: bool = False
     risk: Risk = MEAN
     nested: float | None = None
+
+    def _facts(self) -> dict[str, object]:
+        found: dict[str, object] = {"name": self.name, "mean": self.mean, "se": self.se}
+        return {**found, "episodes": len(self.outcomes)}
 
     @property
     def worst(self) -> Estimate:

@@ -23,6 +23,7 @@ import numpy as np
 
 from counterplan.core.result import Interval
 from counterplan.core.result import Sense as Sense
+from counterplan.core.shown import Drawn
 from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.planning.processes.base import FiniteProcess, Process
@@ -337,7 +338,7 @@ class PlanStatus(StrEnum):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
+class Plan(Drawn):
     """A decision at a state. Values are in the problem's own sense: costs where it minimises.
 
     action           (A,) what to do
@@ -380,3 +381,8 @@ class Plan:
                 f"{self.planner}: the rewards on the way add up to {self.value}: state them in "
                 "larger units"
             )
+
+    def _facts(self) -> dict[str, object]:
+        found: dict[str, object] = {"action": tuple(np.asarray(self.action).tolist())}
+        found |= {"value": self.value, "se": self.se, "status": str(self.status)}
+        return {**found, "planner": self.planner}

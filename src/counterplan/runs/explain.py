@@ -22,10 +22,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from counterplan.core.files import check_readable
 from counterplan.core.limits import Progress, ProgressCallback
+from counterplan.core.shown import Drawn, takes
 from counterplan.core.table import table_columns
 from counterplan.errors import CounterplanError, FileError, InputError
 from counterplan.runs.answer import (
@@ -80,10 +81,32 @@ PLACES = ("workers", "cluster", "again")
 SOME_OF_STAYS = frozenset({"icustayid", "bloc", "a_vaso", "a_iv"})
 
 
+class Answers(list[Answer], Drawn):
+    """Answers in the order of the table; `to_frame` has them as rows."""
+
+    def _facts(self) -> dict[str, object]:
+        return {"episodes": len({one.episode_id for one in self}), "answers": len(self)}
+
+
+class TableOptions(TypedDict, total=False):
+    """What `explain_table` takes besides what is asked.
+
+    episodes  ids of episodes, to explain no others
+    workers   processes of a run in a folder
+    cluster   address of a Dask scheduler, likewise
+    again     whether to do anew what failed, likewise
+    """
+
+    episodes: Sequence[str]
+    workers: int | None
+    cluster: str | None
+    again: bool
+
+
 @overload
 def explain_table(
     table: Any, model: Any, k: int | Sequence[int] = 2, folder: None = None, **options: Any
-) -> list[Answer]: ...
+) -> Answers: ...
 
 
 @overload
@@ -96,16 +119,17 @@ def explain_table(
 ) -> Run: ...
 
 
+@takes(Question, TableOptions, besides=("budgets",))
 def explain_table(
     table: Any,
     model: Any,
     k: int | Sequence[int] = 2,
     folder: str | PathLike[str] | None = None,
     *,
-    schema: Schema | str | PathLike[str] | None = None,
+    schema: Schema | str | PathLike[str] | Mapping[str, Any] | None = None,
     progress: ProgressCallback | None = None,
     **options: Any,
-) -> Run | list[Answer]:
+) -> Run | Answers:
     """Explain every episode of a table, as `counterplan explain` does.
 
     table     a .csv, .parquet or .json file, or a frame of polars or pandas
@@ -113,12 +137,9 @@ def explain_table(
     k         how many actions may change at most; several numbers are answered together
     folder    where results and trajectories are kept; the same call continues a run that was
               stopped. None: the answers are returned, in the order of the table
-    schema    what the columns mean, or its file, if not as the model remembers
+    schema    what the columns mean (a schema, its file, TOML text or plain values), if not as the
+              model remembers
     progress  called as episodes (or parts of a run) are done; False stops
-    options   the other fields of `Question`: solver, nodes, seconds, gap, max_move, robust, risk,
-              doubt, seed, supported, and rules by the names of actions: allow, forbid, keep,
-              cost (see `runs.question`); `episodes`: ids, to explain no others; and for a folder
-              `workers`, `cluster` and `again` (do anew what failed)
     """
     chosen = tuple(options.pop("episodes", ()))
     places = {name: options.pop(name) for name in PLACES if name in options}
@@ -126,7 +147,7 @@ def explain_table(
     question = Question(budgets=budgets, **options)
     cohort = open_cohort(table, model, schema, chosen)
     if folder is None:
-        return cohort.answers(question, progress)
+        return Answers(cohort.answers(question, progress))
     cohort.run(Path(folder), question, RunSettings(**places), progress)
     return open_run(Path(folder))
 
@@ -250,7 +271,7 @@ class Cohort:
 def open_cohort(
     table: Any,
     model: Any,
-    schema: Schema | str | PathLike[str] | None = None,
+    schema: Schema | str | PathLike[str] | Mapping[str, Any] | None = None,
     chosen: Sequence[str] = (),
 ) -> Cohort:
     """What `explain_table` is about, opened and checked: what keeps the model from explaining the
@@ -258,10 +279,10 @@ def open_cohort(
     content, suffix, opened = _open_model(model)
     name, blamed = (str(one) if _is_path(one) else "the model" for one in (model, schema or model))
     own = _own_schema(opened, name)
-    if isinstance(schema, str | os.PathLike):
+    if schema is not None:
         from counterplan.tables.schema import read_schema
 
-        schema = read_schema(Path(schema))
+        schema = read_schema(schema)
     if own is not None and schema is not None and len(schema.rewards) == 1:
         # `fit` learned the reward as a state: the model knows.
         schema = own if schema.with_reward_as_state == own else schema

@@ -54,7 +54,9 @@ class Question:
 
     budgets   how many actions may change at most; several are answered from one frontier
     solver    exact, greedy, noisy-greedy, top-k or random
-    nodes     limits of each search, as `Limits` has them; None for none
+    nodes     limits of each search, as `Limits` has them; None for none; likewise
+    seconds   and the
+    gap       between value and bound at which to stop
     max_move  by how much a dose may differ from the one given, in the units of action vectors
     allow     rules for what may change, by the names of actions, and likewise
     forbid    what may not, and

@@ -2,7 +2,7 @@
 
     run = open_run("out")
     run.results(k=3).head(10).collect()      rows of results, a lazy scan over the parts done
-    run.cases(CaseQuery(limit=20))           the episodes worth a look, the most improvable first
+    run.cases(limit=20)                      the episodes worth a look, the most improvable first
     run.rows_of("trajectories", ["p17"])     all rows of some items in a table, by item
     run.episode("p17")                       an episode as it was read
     run.question, run.budgets, run.explainer, run.model        of a run of `explain`
@@ -23,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from counterplan.core.shown import Drawn, higher, takes
 from counterplan.errors import FileError, InputError
 from counterplan.runs.explainer import COHORT, DISCRETE, ICU, SCHEMA, stored_explainer
 from counterplan.runs.question import Question
@@ -105,7 +106,7 @@ class Terms(NamedTuple):
     is_discrete: bool
 
 
-class Run(RunFolder):
+class Run(Drawn, RunFolder):
     """A run in a folder; `open_run` makes one. Threads may share it."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
@@ -115,6 +116,16 @@ class Run(RunFolder):
         self.kind = manifest.task.kind
         self.id_column = "scenario_id" if self.kind == REGRET else "episode_id"
         self._part_of: dict[str, int] = {}
+
+    def _facts(self) -> dict[str, object]:
+        parts = f"{len(self.done)} of {self.manifest.parts}"
+        return {"folder": str(self.folder), "kind": self.kind, "parts": parts}
+
+    def report(self, path: str | Path = "report.html", **options: Any) -> Path:
+        """Write the report, one page to open. Options: k, cases (how many are looked at closely),
+        case (one alone), pseudonyms, actors."""
+        higher("counterplan.viz.report").write_report(self, path, **options)
+        return Path(path)
 
     @property
     def done(self) -> tuple[int, ...]:
@@ -301,9 +312,13 @@ class Run(RunFolder):
             return Terms("episode", "", True)
         return Terms("stay", "h", False)
 
-    def cases(self, query: CaseQuery) -> pl.DataFrame:
-        """The review list: rows of results that a query asks for, in its order."""
+    @takes(CaseQuery)
+    def cases(self, query: CaseQuery | None = None, **conditions: Any) -> pl.DataFrame:
+        """The review list: rows of results that a query asks for, in its order; its fields may be
+        given one by one."""
         import polars as pl
+
+        query = CaseQuery(**conditions) if query is None else query
 
         chosen = ranked(self.results().filter(self._conditions(query)), query.by)
         if query.limit is not None:

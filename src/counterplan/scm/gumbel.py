@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from counterplan.core.compiled import fetch_ahead, njit
+from counterplan.core.shown import Drawn
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import Rows, TabularMDP, index_of
@@ -308,7 +309,7 @@ def _gather(indptr: Any, indices: Any, rows: Any) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class GumbelMaxSCM:
+class GumbelMaxSCM(Drawn):
     """A tabular MDP read as a causal model."""
 
     mdp: TabularMDP
@@ -319,6 +320,9 @@ class GumbelMaxSCM:
                 f"GumbelMaxSCM needs a TabularMDP, got {type(self.mdp).__name__}: "
                 "wrap the arrays first, TabularMDP(transitions, rewards)"
             )
+
+    def _facts(self) -> dict[str, object]:
+        return {"states": self.mdp.n_states, "actions": self.mdp.n_actions}
 
     def counterfactual_row(
         self, s_obs: int, a_obs: int, s_next_obs: int, s: int, a: int

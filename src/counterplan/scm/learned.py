@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 import numpy as np
 
 from counterplan.core.files import suffix_of
+from counterplan.core.shown import Drawn
 from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError, not_installed
@@ -59,7 +60,7 @@ def learned_format(name: str, network: type[Network], **more: str) -> TensorForm
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedSCM(LocationScaleSCM):
+class LearnedSCM(Drawn, LocationScaleSCM):
     """A trained model.
 
     location, scale  networks from states and actions in the model's units to the features that move
@@ -141,6 +142,13 @@ class LearnedSCM(LocationScaleSCM):
             if given and not len(given) == len(set(given)) == count:
                 known = len(set(given))
                 raise InputError(f"about: {known} names of {key}, but the model has {count}")
+
+    def _facts(self) -> dict[str, object]:
+        features, components = self.location.widths
+        found: dict[str, object] = {"features": features, "fixed": self.fixed}
+        if members := len(getattr(self, "members", ())):
+            found["members"] = members
+        return {**found, "action_components": components}
 
     def save(self, path: str | Path) -> None:
         """Write the model to a .safetensors file; loaded again it is the same bit for bit."""

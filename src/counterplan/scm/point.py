@@ -39,6 +39,7 @@ from counterplan.core.reward import (
     Reward,
     SumReward,
 )
+from counterplan.core.shown import Shown
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import InputError
 
@@ -300,8 +301,11 @@ class Replay(Protocol):
         ...
 
 
-class PointSCM(ABC):
+class PointSCM(Shown, ABC):
     """A causal model with point abduction: subclass it with `infer` and `step`."""
+
+    def _facts(self) -> dict[str, object]:
+        return {}
 
     #: the first `fixed` features never change (demographics)
     fixed: int = 0

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.episode import Episode
+from counterplan.core.shown import Drawn
 from counterplan.core.validation import LARGEST, BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
 
@@ -72,7 +73,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class TabularMDP:
+class TabularMDP(Drawn):
     """P(s' | s, a), R(s, a) and what is known about the states and actions.
 
     rows           distinct transition rows, each summing to 1
@@ -190,6 +191,9 @@ class TabularMDP:
         shape = self.row_of.shape
         final = None if final_rewards is None else _final_rewards(final_rewards, shape)
         return self._with(rewards=_checked_rewards(rewards, "rewards", shape), final_rewards=final)
+
+    def _facts(self) -> dict[str, object]:
+        return {"states": self.n_states, "actions": self.n_actions}
 
     @property
     def n_states(self) -> int:

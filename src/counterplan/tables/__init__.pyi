@@ -1,5 +1,4 @@
 from . import formats as formats
-from .draft import draft_schema as draft_schema
 from .episodes import read_episodes as read_episodes
 from .episodes import write_episodes as write_episodes
 from .layout import SchemaLayout as SchemaLayout

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from counterplan.core.episode import Episode
+from counterplan.core.shown import takes
 from counterplan.core.table import table_columns
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError
@@ -173,18 +174,19 @@ class LearnerSettings(NeuralSettings, total=False):
     members: int
 
 
-def fit(table: Any, schema: Schema | str | Path, **settings: Any) -> TabularMDP | LearnedSCM:
+@takes(LearnerSettings, FitSettings)
+def fit(
+    table: Any, schema: Schema | str | Path | Mapping[str, Any], **settings: Any
+) -> TabularMDP | LearnedSCM:
     """A model of what a table holds, as its schema describes it.
 
     table     a file, or a frame of polars or pandas
-    schema    what the columns mean, or its file
-    settings  of continuous states: learner, members, seed and those of networks, see
-              `LearnerSettings`; of discrete states: the fields of `FitSettings`
+    schema    what the columns mean: a schema, its file, TOML text, or plain values
 
     States that are measurements give a `SmoothSCM`, or networks where they predict clearly better:
     which, and why, is in `model.about["training"]["chosen"]`. Discrete states give a `TabularMDP`.
     """
-    described = schema if isinstance(schema, Schema) else read_schema(schema)
+    described = read_schema(schema)
     model: TabularMDP | LearnedSCM
     if described.is_discrete:
         model = fit_discrete(table, described, FitSettings(**settings)).model

@@ -47,10 +47,12 @@ import json
 import math
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -58,6 +60,7 @@ import numpy as np
 
 from counterplan.core.dates import UNITS
 from counterplan.core.files import decode, read_bytes, read_json, suffix_of
+from counterplan.core.shown import Shown
 from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, MOST_LINES, as_number, shown
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import FileError, InputError, MistakesError
@@ -193,7 +196,7 @@ def implied_kind(states: Sequence[Column]) -> str:
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Shown):
     """The roles of a table's columns.
 
     columns       in the order in which models see them, but for fixed ones, which lead
@@ -237,6 +240,11 @@ class Schema:
             object.__setattr__(self, "kind", implied_kind(self.of("state")))
         object.__setattr__(self, "min_count", int(self.min_count))
         object.__setattr__(self, "combinations", _typed(self.combinations))
+
+    def _facts(self) -> dict[str, object]:
+        roles = Counter(one.role for one in self.columns)
+        told = ", ".join(f"{count} {role}" for role, count in roles.items())
+        return {"columns": told, "kind": self.kind}
 
     @property
     def with_reward_as_state(self) -> Schema:
@@ -377,14 +385,25 @@ class Grid:
 # --- Reading ----------------------------------------------------------------------------------
 
 
-def read_schema(path: str | Path) -> Schema:
-    """The schema in a .toml file (or a .json file with the same contents).
+def read_schema(source: Schema | str | PathLike[str] | Mapping[str, Any]) -> Schema:
+    """The schema in a .toml file (or a .json file with the same contents), in TOML text of several
+    lines, or in plain values.
 
     All that is wrong with it is one error, with a line for each mistake.
     """
+    if isinstance(source, Schema):
+        return source
+    if isinstance(source, Mapping):
+        return schema_from_dict(source)
+    if isinstance(source, str) and "\n" in source:
+        return _from_toml(source, "schema")
+    path = Path(source)
     if suffix_of(path, (".toml", ".json"), "schema files") == ".json":
         return schema_from_dict(read_json(path, WHAT, LARGEST_SCHEMA), str(path))
-    text = decode(path, read_bytes(path, WHAT, LARGEST_SCHEMA))
+    return _from_toml(decode(path, read_bytes(path, WHAT, LARGEST_SCHEMA)), str(path))
+
+
+def _from_toml(text: str, path: str) -> Schema:
     try:
         document = tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as problem:
@@ -394,7 +413,7 @@ def read_schema(path: str | Path) -> Schema:
         raise FileError(f"{path}: is nested too deeply; expected {WHAT}") from None
     except ValueError:  # Python reads no longer ones
         raise FileError(f"{path}: a number in it has thousands of digits; correct it") from None
-    return schema_from_dict(document, str(path))
+    return schema_from_dict(document, path)
 
 
 def schema_from_dict(document: Any, where: str = "schema") -> Schema:

@@ -1,0 +1,575 @@
+"""What results and models look like in a notebook: their summary, their table, their figure.
+
+`core.shown` hands over to this room when somebody asks: `summary`, `frame`, `plot` and `html` of
+every kind of result, one entry each in `LOOKS`. Nothing is fetched from a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+
+from counterplan.core.result import Explanation, Frontier, Status
+from counterplan.core.shown import Drawn, Summary
+from counterplan.errors import InputError, counted
+from counterplan.viz.explained import is_policy, is_sequence
+from counterplan.viz.labels import Labels, labels_of, moves_of
+from counterplan.viz.quantity import Claim, Quantity, claim_of, share
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+
+class Look(NamedTuple):
+    """How one kind of thing is summed up, tabled and drawn."""
+
+    summary: Callable[[Any], Summary]
+    frame: Callable[[Any], pl.DataFrame]
+    plot: Callable[..., Figure] | None = None
+
+
+def summary(thing: Any) -> Summary:
+    """What is to be said about it, in words."""
+    return _look(thing).summary(thing)
+
+
+def frame(thing: Any) -> pl.DataFrame:
+    """It as a table."""
+    return _look(thing).frame(thing)
+
+
+def plot(thing: Any, **options: Any) -> Figure:
+    """The figure that fits it."""
+    draw = _look(thing).plot
+    assert draw is not None  # only what is `Drawn` has `plot`
+    return draw(thing, **options)
+
+
+def html(thing: Any) -> str:
+    """The summary, with the figure below it where there is one to draw."""
+    found = summary(thing)._repr_html_()
+    if not isinstance(thing, Drawn):
+        return found
+    from counterplan.viz.style import svg_bytes
+
+    try:
+        drawn = quote(svg_bytes(plot(thing)).decode())
+    except InputError:  # nothing to draw, such as a model that was never held against data
+        return found
+    return f'{found}<img alt="figure" src="data:image/svg+xml,{escape(drawn)}">'
+
+
+def _look(thing: Any) -> Look:
+    """Kinds are told by their names: what is not loaded is not what is looked at."""
+    for kind in type(thing).__mro__:
+        if kind.__name__ in LOOKS:
+            return LOOKS[kind.__name__]
+    raise InputError(f"a {type(thing).__name__} has no summary")
+
+
+def _table(columns: dict[str, Any]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(columns, strict=False)
+
+
+# --- Explanations -----------------------------------------------------------------------------
+
+
+def _labels(found: Explanation) -> Labels:
+    """The names of the model's schema, or numbers."""
+    if is_policy(found):
+        return labels_of(found.process.setting.mdp)
+    vectors = np.asarray(found.problem.actions, dtype=object) if is_sequence(found) else None
+    plain = vectors is not None and vectors.ndim == 2
+    actions = vectors.astype(np.float64) if vectors is not None and plain else np.zeros((0, 0))
+    try:
+        known = labels_of(found.problem.scm)  # type: ignore[attr-defined]
+    except (InputError, AttributeError):
+        names = (f"feature {i}" for i in range(np.shape(found.episode.states)[1]))
+        return Labels.named([*names], [f"dose {i}" for i in range(actions.shape[1])], actions)
+    if actions.shape[1:] == known.actions.shape[1:]:
+        return replace(known, actions=actions)
+    return known
+
+
+def _claim(found: Explanation) -> Claim:
+    """How sure an improvement is: by members, by causal models, or not at all."""
+    if found.interval is None:
+        return Claim(found.improvement)
+    if found.harm is not None:
+        return Claim(found.improvement, *found.interval, found.harm)
+    low, high = found.interval
+    return Claim(found.improvement, low - found.factual_value, high - found.factual_value,
+                 is_causal=True)  # fmt: skip
+
+
+def _rests_on(found: Explanation) -> Iterator[tuple[str, str]]:
+    model = found.process.setting.mdp if is_policy(found) else None
+    if is_sequence(found):
+        scm, risk = found.problem.scm, found.problem.risk
+        members = len(getattr(scm, "members", ())) if risk is not None else 0
+        many = ""
+        if members and risk:
+            worst = f"; the mean over the worst {share(risk)} of them was optimised"
+            many = f" with {members} members{worst if risk < 1.0 else ''}"
+        yield "rests on", f"{type(scm).__name__}{many}"
+    elif model is not None:
+        yield "rests on", f"a Gumbel-Max causal model of {counted(model.n_states, 'state')} and " \
+            f"{counted(model.n_actions, 'action')}"  # fmt: skip
+    else:
+        yield "rests on", "the path that was realised, and the problem as it is stated"
+    supported = found.support.supported  # type: ignore[attr-defined]
+    if supported is not None:
+        new = found.support.new_actions  # type: ignore[attr-defined]
+        none = f"; {counted(new, 'change')} to what was hardly ever done there" if new else ""
+        yield "data", "there is data under all of it" if supported else f"leaves the data{none}"
+    if found.rule:
+        yield "kept inside", found.rule
+
+
+def _changes(found: Explanation) -> list[tuple[str, str]]:
+    """(step, what is done instead), a row for each dose."""
+    if not (is_policy(found) or is_sequence(found)):
+        return [
+            (f"{one.t}", f"{_amounts(one.observed)} → {_amounts(one.alternative)}")
+            for one in found.changes
+        ]
+    return [
+        (f"{one.t}", f"{one.what}: {one.text or f'{one.before:g} → {one.after:g}'}")
+        for one in moves_of(found.changes, _labels(found))
+    ]
+
+
+def _amounts(values: Any) -> str:
+    return ", ".join(f"{one:.4g}" for one in np.atleast_1d(values))
+
+
+def _explanation(found: Explanation) -> Summary:
+    labels = _labels(found) if is_policy(found) or is_sequence(found) else None
+    quantity, claim = labels.quantity if labels else Quantity(), _claim(found)
+    sign = 1.0 if found.sense == "max" else -1.0
+    closed = found.status == Status.OPTIMAL
+    gap = "" if closed else f" Between value and bound: {quantity.write(found.gap)}."
+    facts = [
+        ("outcome", f"{quantity.label}, {'higher' if found.sense == 'max' else 'lower'} is better"),
+        ("as it was", quantity.write(found.factual_value)),
+        ("with changes", quantity.write(found.factual_value + sign * found.improvement)),
+        ("improvement", quantity.write_gain(found.improvement)),
+    ]
+    if labels is not None:
+        facts.append(("how sure", claim.sentence(quantity, found.factual_value)))
+    facts += [*_rests_on(found), ("search by it", f"{found.status.advice}{gap}")]
+    rows = _changes(found)
+    name = found.episode.id or "the episode"
+    title = f"What should have been done in {name}, with at most {counted(found.k, 'change')}"
+    if not rows:
+        facts.append(("changes", "none helps"))
+    return Summary(title, facts, ("step", "instead"), rows)
+
+
+def _explanation_frame(found: Explanation) -> pl.DataFrame:
+    """A row for each step, with the columns of a run's trajectories."""
+    count = len(found.episode)
+    columns: dict[str, Any] = {"t": np.arange(count)}
+    changed = np.zeros(count, dtype=bool)
+    changed[[one.t for one in found.changes]] = True
+    columns["changed"] = changed
+    both: Any = found
+    for side, states, actions in (
+        ("", found.episode.states, both.observed if hasattr(found, "observed") else None),
+        ("counterfactual_", both.states, both.actions),
+    ):
+        acts = found.episode.actions if actions is None else actions
+        states = np.asarray(states)
+        if states.ndim == 1:
+            columns[f"{side}state"] = states
+        else:
+            names = _feature_names(found, states.shape[1])
+            columns |= {f"{side}state:{one}": states[:, i] for i, one in enumerate(names)}
+        listed = [one.tolist() if np.ndim(one) else int(one) for one in acts]
+        columns[f"{side}action"] = listed + [None] * (count - len(listed))
+    return _table(columns)
+
+
+def _feature_names(found: Explanation, count: int) -> list[str]:
+    if is_sequence(found):
+        return [one.name for one in _labels(found).features]
+    return [f"{i}" for i in range(count)]
+
+
+def _draw_explanation(found: Explanation, **options: Any) -> Figure:
+    from counterplan.viz.outcomes import outcome_figure
+    from counterplan.viz.trajectory import trajectory_figure
+
+    if is_sequence(found):
+        return trajectory_figure(found, options.pop("labels", None) or _labels(found), **options)
+    if is_policy(found):
+        return outcome_figure(found, **{"quantity": _labels(found).quantity, **options})
+    return _draw_amounts(found)
+
+
+def _draw_amounts(found: Any) -> Figure:
+    """Executed amounts beside the better ones, over the steps."""
+    from counterplan.viz import style
+
+    figure, axes = style.new_axes(5.6, 2.6)
+    steps = np.arange(len(found.actions))
+    for name, amounts, shade, shift in (
+        ("executed", found.observed, style.OBSERVED, -0.2),
+        ("instead", found.actions, style.COUNTERFACTUAL, 0.2),
+    ):
+        axes.bar(steps + shift, amounts.sum(axis=1), width=0.38, color=shade, label=name)
+    axes.set_xlabel("step")
+    axes.set_ylabel("amount")
+    style.legend_above(figure)
+    return figure
+
+
+def _numbers(found: Explanation) -> dict[str, Any]:
+    claim = _claim(found)
+    return {
+        "k": found.k,
+        "value": found.value,
+        "bound": found.bound,
+        "gap": found.gap,
+        "status": str(found.status),
+        "improvement": found.improvement,
+        "improvement_low": claim.low,
+        "improvement_high": claim.high,
+        "harm": found.harm,
+        "n_changes": len(found.changes),
+    }
+
+
+def _frontier_frame(found: Frontier[Any]) -> pl.DataFrame:
+    rows = [_numbers(one) for one in found]
+    return _table({name: [row[name] for row in rows] for name in (rows or [{}])[0]})
+
+
+def _frontier(found: Frontier[Any]) -> Summary:
+    title = f"What each number of changes up to {len(found) - 1} would have brought"
+    first = found[0]
+    known = _labels(first) if is_policy(first) or is_sequence(first) else None
+    quantity = known.quantity if known else Quantity()
+    rows = []
+    for one in found:
+        claim = _claim(one)
+        cells = [f"{one.k}", quantity.write(one.value), quantity.write_gain(one.improvement)]
+        rows.append([*cells, claim.interval(quantity), claim.verdict, str(one.status)])
+    facts = [("outcome", quantity.label), ("as it was", quantity.write(first.factual_value))]
+    heads = ("k", "value", "improvement", "interval", "", "search")
+    return Summary(title, facts, heads, rows)
+
+
+def _draw_frontier(found: Frontier[Any], **options: Any) -> Figure:
+    from counterplan.viz.claims import frontier_figure
+
+    return frontier_figure(found, **options)
+
+
+# --- Runs and answers -------------------------------------------------------------------------
+
+
+def _cases(title: str, rows: list[dict[str, Any]], facts: list[tuple[str, str]]) -> Summary:
+    """What all cases come to, and the first of them."""
+    done = [row for row in rows if row["status"] != "failed"]
+    claims = [claim_of(row) for row in done]
+    facts += [
+        ("explained", f"{len(done):,} of {len(rows):,}"),
+        ("proved optimal", f"{sum(row['status'] == 'optimal' for row in done):,} searches"),
+        ("established", f"{sum(one.is_established for one in claims):,} improvements"),
+    ]
+    order = sorted(range(len(done)), key=lambda i: -_least(claims[i]))
+    quantity = Quantity()
+    shown = [
+        [
+            str(done[i]["episode_id"]), f"{done[i]['k']}", quantity.write(done[i]["factual"]),
+            quantity.write_gain(claims[i].mean), claims[i].interval(quantity), claims[i].verdict,
+        ]
+        for i in order
+    ]  # fmt: skip
+    heads = ("episode", "k", "as it was", "improvement", "interval", "")
+    return Summary(title, facts, heads, shown)
+
+
+def _least(claim: Claim) -> float:
+    return -np.inf if claim.low is None else claim.low
+
+
+def _run(run: Any) -> Summary:
+    from counterplan.runs.task import REGRET
+
+    made = run.manifest
+    state = "complete" if made.complete else f"{len(run.done)} of {made.parts} parts done"
+    facts = [("folder", str(run.folder)), ("state", state)]
+    title = f"A run of {'plan' if run.kind == REGRET else run.kind}"
+    if not run.done:
+        return Summary(title, facts)
+    rows = run.results().collect().to_dicts()
+    if run.kind != REGRET:
+        return _cases(title, [row for row in rows if row["k"] == run.budgets[-1]], facts)
+    lost = [one["regret_hindsight"] for one in rows if one.get("regret_hindsight") is not None]
+    if lost:
+        facts.append(("lost against hindsight", f"{np.mean(lost):.4g} on average"))
+    facts.append(("scenarios", f"{len(rows):,}"))
+    return Summary(title, facts)
+
+
+def _draw_run(run: Any, k: int | None = None, **options: Any) -> Figure:
+    from counterplan.runs.task import REGRET
+    from counterplan.viz.claims import cohort_figure
+
+    if run.kind != REGRET:
+        return cohort_figure(run.results(run.budget(k)).filter(status="optimal"), **options)
+    lost = run.results().select("regret_hindsight").drop_nulls().collect()
+    return _histogram(lost.to_series().to_numpy(), Quantity("lost against hindsight"))
+
+
+def _histogram(values: Any, quantity: Quantity) -> Figure:
+    """How often what came out, and the mean."""
+    from counterplan.viz import style
+
+    if not len(values):
+        raise InputError("plot: there is nothing to draw yet")
+    figure, axes = style.new_axes(4.6, 2.8)
+    axes.hist(values, bins=20, color=style.FULL, edgecolor="white", linewidth=0.6)
+    axes.axvline(float(np.mean(values)), color=style.INK, linewidth=1.2, label="mean")
+    style.label_quantity(axes, "x", quantity, 3.8)
+    axes.set_ylabel("how many")
+    style.legend_above(figure)
+    return figure
+
+
+def _answers(found: Any) -> Summary:
+    return _cases("Explained episodes", [one.row() for one in found], [])
+
+
+def _answers_frame(found: Any) -> pl.DataFrame:
+    from counterplan.runs.answer import results_table
+
+    named = dict.fromkeys(name for one in found for name, _ in one.recorded.outcomes)
+    return results_table(found, [*named])
+
+
+def _draw_answers(found: Any, **options: Any) -> Figure:
+    from counterplan.viz.claims import cohort_figure
+
+    rows = [one.row() for one in found if one.status != "failed"]
+    return cohort_figure([claim_of(row) for row in rows], **options)
+
+
+# --- Models and schemas -----------------------------------------------------------------------
+
+
+def _tabular(model: Any) -> Summary:
+    mdp = getattr(model, "mdp", model)
+    seen = "" if mdp.visits is None else f", estimated from {int(mdp.visits.sum()):,} decisions"
+    rewards = mdp.rewards[np.isfinite(mdp.rewards)]
+    facts = [
+        ("states", f"{mdp.n_states:,}"),
+        ("actions", f"{mdp.n_actions:,}{_some(mdp.action_labels)}"),
+        ("rewards", f"{rewards.min():.4g} to {rewards.max():.4g}" if rewards.size else "none"),
+        ("causal model", "Gumbel-Max" if hasattr(model, "mdp") else "none: probabilities alone"),
+    ]
+    return Summary(f"{type(model).__name__}{seen}", facts)
+
+
+def _some(names: Sequence[str] | None) -> str:
+    if not names:
+        return ""
+    return f": {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+
+
+def _tabular_frame(model: Any) -> pl.DataFrame:
+    """A row for each transition that is possible."""
+    mdp = getattr(model, "mdp", model)
+    rows, pairs = mdp.row_of.ravel(), np.indices(mdp.row_of.shape).reshape(2, -1)
+    sizes = np.diff(mdp.rows.indptr)[rows]
+    # Of every pair: where its row starts, and how far into it.
+    places = np.repeat(mdp.rows.indptr[rows] - np.cumsum(sizes) + sizes, sizes)
+    places = places + np.arange(len(places))
+    state, action = (np.repeat(one, sizes) for one in pairs)
+    states = np.array([mdp.state_name(one) for one in range(mdp.n_states)])
+    actions = np.array([mdp.action_name(one) for one in range(mdp.n_actions)])
+    return _table({
+        "state": states[state],
+        "action": actions[action],
+        "next_state": states[mdp.rows.indices[places]],
+        "probability": mdp.rows.probabilities[places],
+        "reward": mdp.rewards[state, action],
+    })  # fmt: skip
+
+
+def _draw_tabular(model: Any) -> Figure:
+    """What each action earns in each state."""
+    from matplotlib.ticker import MaxNLocator
+
+    from counterplan.viz import style
+
+    mdp = getattr(model, "mdp", model)
+    figure, axes = style.new_axes(4.6, 3.2)
+    axes.grid(visible=False)
+    shades = axes.imshow(np.where(np.isfinite(mdp.rewards), mdp.rewards, np.nan), aspect="auto",
+                         interpolation="nearest", cmap="cividis")  # fmt: skip
+    for axis, name in ((axes.xaxis, "action"), (axes.yaxis, "state")):
+        axis.set_major_locator(MaxNLocator(8, integer=True))
+        axis.set_label_text(name)
+    figure.colorbar(shades, ax=axes, label="reward")
+    return figure
+
+
+def _learned(model: Any) -> Summary:
+    record = model.about.get("training", {})
+    names = model.about.get("features") or ()
+    facts = [
+        ("features", f"{model.location.widths[0]:,}{_some(names)}"),
+        ("of them fixed", f"{model.fixed:,}"),
+        ("actions", f"{model.location.widths[1]:,} numbers{_some(model.about.get('actions'))}"),
+    ]
+    if many := len(getattr(model, "members", ())):
+        facts.append(("members", f"{many:,}"))
+    if record.get("episodes"):
+        facts.append(("learned from", counted(int(record["episodes"]), "episode")))
+    if record.get("chosen"):
+        facts.append(("chosen", str(record["chosen"])))
+    facts += [("note", str(one)) for one in model.about.get("remarks", ())]
+    return Summary(type(model).__name__, facts)
+
+
+def _learned_frame(model: Any) -> pl.DataFrame:
+    """The features: whether they move, and between what."""
+    scaling = model.scaling
+    count = scaling.widths[0] if scaling is not None else model.location.widths[0]
+    limits = np.full((count, 2), np.nan)
+    if model.limits is not None:
+        limits[count - len(model.limits) :] = model.limits
+    names = model.about.get("features") or [f"{i}" for i in range(count)]
+    return _table({"feature": [*names], "fixed": np.arange(count) < model.fixed,
+                   "lowest": limits[:, 0], "highest": limits[:, 1]})  # fmt: skip
+
+
+def _draw_learned(model: Any) -> Figure:
+    from counterplan.viz.claims import calibration_figure
+
+    return calibration_figure(model)
+
+
+def _stated(model: Any) -> Summary:
+    """A causal model that somebody wrote."""
+    said = (type(model).__doc__ or "").strip().splitlines()
+    return Summary(type(model).__name__, [("is", said[0])] if said else [])
+
+
+def _no_frame(model: Any) -> pl.DataFrame:
+    raise InputError(f"a {type(model).__name__} is made of functions: there is no table of it")
+
+
+def _schema(schema: Any) -> Summary:
+    rows = [
+        [one.name, one.role, one.unit, one.better or "", ", ".join(map(str, one.labels or ()))]
+        for one in schema.columns
+    ]
+    facts = [
+        ("episode", schema.episode),
+        ("time", f"{schema.time}, a step is {schema.step:g} {schema.unit or 'long'}"),
+        ("states", schema.kind),
+    ]
+    return Summary("Schema of a table", facts, ("column", "role", "unit", "better", "names"), rows)
+
+
+def _schema_frame(schema: Any) -> pl.DataFrame:
+    listed = [
+        (one.name, one.role, one.unit, one.better, [*map(str, one.values or ())],
+         [*map(str, one.labels or ())])
+        for one in schema.columns
+    ]  # fmt: skip
+    heads = ("column", "role", "unit", "better", "values", "labels")
+    return _table(dict(zip(heads, map(list, zip(*listed, strict=True)), strict=True)))
+
+
+# --- Plans ------------------------------------------------------------------------------------
+
+
+def _plan(plan: Any) -> Summary:
+    facts = [
+        ("do", _amounts(plan.action)),
+        ("value", f"{plan.value:.6g}, standard error {plan.se:.2g}"),
+        ("by", plan.planner),
+        ("status", f"{plan.status}: {plan.status.advice}"),
+    ]
+    if plan.bounds is not None:
+        facts.append(("bounds", f"{plan.bounds.low:.6g} to {plan.bounds.high:.6g}"))
+    if plan.basis:
+        facts.append(("stands on", plan.basis))
+    order = np.argsort(-plan.visits, kind="stable")
+    rows = [
+        [_amounts(plan.actions[i]), f"{plan.values[i]:.6g}", f"{plan.values_se[i]:.2g}",
+         f"{plan.visits[i]:,}"]
+        for i in order
+    ]  # fmt: skip
+    return Summary("A decision", facts, ("action", "value", "error", "simulations"), rows)
+
+
+def _plan_frame(plan: Any) -> pl.DataFrame:
+    amounts = {f"action {i}": column for i, column in enumerate(plan.actions.T)}
+    chosen = np.arange(len(plan.actions)) == plan.index
+    return _table({**amounts, "value": plan.values, "error": plan.values_se,
+                   "simulations": plan.visits, "chosen": chosen})  # fmt: skip
+
+
+def _draw_plan(plan: Any) -> Figure:
+    """What each action is worth, with its error; the one chosen in colour."""
+    from counterplan.viz import style
+
+    tried = np.flatnonzero(np.isfinite(plan.values))
+    if not tried.size:
+        raise InputError("plot: no action was tried here, so there is nothing to compare")
+    figure, axes = style.new_axes(5.0, 2.8)
+    errors = np.where(np.isfinite(plan.values_se[tried]), plan.values_se[tried], 0.0)
+    shades = [style.FULL if i == plan.index else style.SOFT_INK for i in tried]
+    places = plan.actions[tried, 0] if plan.actions.shape[1] == 1 else np.arange(len(tried))
+    axes.errorbar(places, plan.values[tried], yerr=1.96 * errors, fmt="none", ecolor=style.MUTED)
+    axes.scatter(places, plan.values[tried], c=shades, zorder=3)
+    axes.set_xlabel("action" if plan.actions.shape[1] == 1 else "action, as listed")
+    axes.set_ylabel("value, with 95 % of its error")
+    return figure
+
+
+def _evaluation(found: Any) -> Summary:
+    facts = [
+        ("played by", found.name),
+        ("futures", f"{len(found.outcomes):,}"),
+        ("mean", f"{found.mean:.6g}, standard error {found.se:.2g}"),
+    ]
+    if not found.risk.is_mean:
+        facts.append((str(found.risk), f"{found.worst.mean:.6g}"))
+    better = "more is better" if found.sense == "max" else "less is better"
+    return Summary(f"Played honestly ({better})", facts)
+
+
+def _draw_evaluation(found: Any) -> Figure:
+    return _histogram(found.outcomes, Quantity(f"outcome of {found.name}"))
+
+
+LOOKS: dict[str, Look] = {
+    "Explanation": Look(_explanation, _explanation_frame, _draw_explanation),
+    "Frontier": Look(_frontier, _frontier_frame, _draw_frontier),
+    "Run": Look(_run, lambda run: run.results().collect(), _draw_run),
+    "Answers": Look(_answers, _answers_frame, _draw_answers),
+    "TabularMDP": Look(_tabular, _tabular_frame, _draw_tabular),
+    "GumbelMaxSCM": Look(_tabular, _tabular_frame, _draw_tabular),
+    "LearnedSCM": Look(_learned, _learned_frame, _draw_learned),
+    "PointSCM": Look(_stated, _no_frame),
+    "Schema": Look(_schema, _schema_frame),
+    "Plan": Look(_plan, _plan_frame, _draw_plan),
+    "Evaluation": Look(
+        _evaluation, lambda found: _table({"outcome": found.outcomes}), _draw_evaluation
+    ),
+}

@@ -1,0 +1,185 @@
+"""Results and models where they are looked at: lines, summaries, frames, figures and pages."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import counterplan as cp
+
+LONGEST_LINE = 200
+SCHEMA = {
+    "table": {"episode": "patient", "time": "visit"},
+    "columns": {
+        "pressure": {"role": "state", "better": "lower", "unit": "mmHg"},
+        "dose": {"role": "action", "levels": [0, 5, 10], "unit": "mg"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def visits() -> pl.DataFrame:
+    """Pressures that a dose lowers by 0.8 for each mg."""
+    rng, rows = np.random.default_rng(0), []
+    for patient in range(40):
+        pressure = rng.normal(140.0, 10.0)
+        for visit in range(6):
+            dose = float(rng.choice([0.0, 5.0, 10.0]))
+            rows.append((f"p{patient}", visit, pressure, dose))
+            pressure += 0.1 * (140.0 - pressure) - 0.8 * dose + rng.normal(0.0, 3.0)
+    return pl.DataFrame(rows, schema=["patient", "visit", "pressure", "dose"], orient="row")
+
+
+@pytest.fixture(scope="module")
+def shown(visits: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """One of every kind that can be looked at."""
+    rng = np.random.default_rng(0)
+    mdp = cp.TabularMDP(rng.dirichlet(np.ones(5), (5, 3)), rng.random((5, 3)))
+    seen = cp.Episode(states=[0, 1, 2, 3, 1], actions=[0, 1, 2, 0, 1])
+    model = cp.fit(visits, SCHEMA, members=4)
+    answers = cp.explain_table(visits.head(24), model, k=1)
+    folder = tmp_path_factory.mktemp("shown") / "out"
+    problem = cp.domains.Bunkering()
+    played = cp.evaluate(problem, cp.policies.Greedy(), episodes=5)
+    bought = cp.Episode(states=problem.sample_path(seed=0), actions=played.actions[0])
+    return {
+        "mdp": mdp,
+        "scm": cp.GumbelMaxSCM(mdp),
+        "policy": cp.explain(mdp, seen, k=2),
+        "frontier": cp.frontier(mdp, seen, k_max=2),
+        "model": model,
+        "answers": answers,
+        "sequence": answers[0].explanation,
+        "run": cp.explain_table(visits.head(24), model, k=1, folder=folder, workers=1),
+        "schema": cp.draft_schema(visits),
+        "allocation": cp.explain(problem, bought, k=1),
+        "evaluation": played,
+        "plan": cp.plan(problem, cp.UCT(50)),
+    }
+
+
+KINDS = (
+    *("mdp", "scm", "policy", "frontier", "model", "answers", "sequence", "run", "schema"),
+    *("allocation", "evaluation", "plan"),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_can_be_looked_at(shown: dict[str, Any], kind: str) -> None:
+    thing = shown[kind]
+    line = repr(thing)
+    assert len(line) <= LONGEST_LINE
+    assert " at 0x" not in line
+    summary = str(thing.summary())
+    assert all(len(one) <= 80 for one in summary.splitlines())
+    page = thing._repr_html_()
+    assert not re.search(r"(src|href)=.https?:|<script", page)  # nothing from a network
+    frame = thing.to_frame()
+    assert frame.height
+    assert thing.to_pandas().shape == frame.shape
+    if kind != "schema":
+        assert thing.plot().axes
+        assert "<img" in page
+
+
+def test_a_summary_says_what_to_do_how_sure_it_is_and_what_it_rests_on(
+    shown: dict[str, Any],
+) -> None:
+    found = shown["sequence"]
+    text = " ".join(str(found.summary()).split())
+    (change,) = found.changes
+    amounts = [0, 5, 10]
+    was, instead = amounts[change.observed], amounts[change.alternative]
+    assert f"{change.t} dose (mg): {was} → {instead}" in text
+    assert "established" in text.lower()
+    assert "(90 %)" in text
+    assert "SmoothSCM with 4 members" in text
+    assert "mmHg" in text
+    low, high = found.interval
+    assert f"{low:+.4g} to {high:+.4g}" in text
+
+
+def test_frames_hold_the_numbers_of_results(shown: dict[str, Any]) -> None:
+    mdp, policy, frontier = shown["mdp"], shown["policy"], shown["frontier"]
+    rows = mdp.to_frame()
+    sums = rows.group_by("state", "action").agg(pl.col("probability").sum())
+    np.testing.assert_allclose(sums["probability"], 1.0, atol=1e-12)
+    one = rows.filter((pl.col("state") == "3") & (pl.col("action") == "2"))
+    np.testing.assert_array_equal(one["probability"], mdp.row(3, 2)[mdp.row(3, 2) > 0])
+    steps = policy.to_frame()
+    assert steps["counterfactual_action"].to_list() == policy.actions.tolist()
+    assert steps.filter("changed")["t"].to_list() == [one.t for one in policy.changes]
+    assert frontier.to_frame()["value"].to_list() == list(frontier.values)
+    plan = shown["plan"]
+    chosen = plan.to_frame().filter("chosen")
+    assert chosen["action 0"].to_list() == plan.action.tolist()
+    assert shown["answers"].to_frame().equals(shown["run"].to_frame())
+
+
+def test_a_model_of_ones_own_has_a_line_and_no_table() -> None:
+    own = cp.AdditiveNoiseSCM(lambda s, a: s + a, lipschitz=1.0)
+    assert repr(own) == "AdditiveNoiseSCM()"
+    assert "s' = location(s, a) + u" in str(own.summary())
+    with pytest.raises(cp.errors.InputError, match="made of functions"):
+        own.to_frame()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda shown: cp.explain(shown["mdp"], None, 2, riks=1),
+        lambda shown: cp.frontier(shown["mdp"], None, 2, riks=1),
+        lambda shown: cp.fit(None, SCHEMA, riks=1),
+        lambda shown: cp.explain_table(None, shown["model"], riks=1),
+        lambda shown: shown["run"].cases(riks=1),
+        lambda shown: shown["run"].report("page.html", riks=1),
+    ],
+)
+def test_a_wrong_keyword_is_answered_with_the_right_ones(
+    shown: dict[str, Any], call: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(TypeError, match=r"unknown argument 'riks': there are \w+, ") as caught:
+        call(shown)
+    assert "self" not in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [cp.explain, cp.frontier, cp.fit, cp.explain_table])
+def test_signatures_and_help_name_every_option(function: Any) -> None:
+    known = inspect.signature(function).parameters
+    assert not any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in known.values())
+    told = inspect.getdoc(function) or ""
+    options = [one.name for one in known.values() if one.kind is one.KEYWORD_ONLY]
+    if function is not cp.fit:  # settings of networks are told by their class
+        assert [name for name in options if not re.search(rf"\b{name}\b", told)] == []
+
+
+def test_a_run_is_opened_asked_and_reported(shown: dict[str, Any], tmp_path: Path) -> None:
+    run = cp.open_run(shown["run"].folder)
+    assert run.cases(limit=2).height == 2
+    assert run.results().collect().height == 4
+    assert run.episode("p1").episode.id == "p1"
+    page = run.report(tmp_path / "page.html", cases=1)
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_schema_is_plain_values_text_or_a_file(tmp_path: Path) -> None:
+    text = (
+        '[table]\nepisode = "patient"\ntime = "visit"\n[columns.pressure]\nrole = "state"\n'
+        'better = "lower"\nunit = "mmHg"\n[columns.dose]\nrole = "action"\n'
+        'levels = [0, 5, 10]\nunit = "mg"\n'
+    )
+    file = tmp_path / "schema.toml"
+    file.write_text(text, encoding="utf-8")
+    read = cp.tables.read_schema
+    first = read(SCHEMA)
+    assert read(text).as_dict() == read(file).as_dict() == first.as_dict()
+    assert read(first) is first
+    with pytest.raises(cp.errors.InputError, match=r"pressure.role: .stat. is none of state"):
+        read({"columns": {"pressure": {"role": "stat"}, "dose": {"role": "action"}}})
