@@ -23,7 +23,7 @@ BEGIN, END = "<!-- walks -->\n", "<!-- end of walks -->"
 # Each with the most modules that it may load.
 JOBS = {
     "`counterplan explain table.csv --model m --k 3 -o out`": 35,
-    "A what-if in the explorer, from the question to the answer": 53,
+    "A what-if in the explorer, from the question to the answer": 54,
     "`cp.plan(cp.domains.Bunkering(), planner=cp.UCT(1000))`": 25,
 }
 # In front of a program: lists at its end what it has loaded.
