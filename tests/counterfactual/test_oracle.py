@@ -85,6 +85,21 @@ def test_three_brute_forces_agree(kind: str, seed: int) -> None:
     assert batched.bound == batched.value
 
 
+@pytest.mark.parametrize("kind", MODELS)
+def test_everything_is_tried_where_that_is_cheaper(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for horizon, k in ((5, 2), (9, 1)):
+        problem = random_question(kind, 3, horizon=horizon, n_actions=3, k=k)
+        searched = explain(problem)
+        with monkeypatch.context() as patch:
+            patch.setattr("counterplan.counterfactual.continuous.astar.FEW_STEPS", 2_000)
+            tried = explain(problem)
+        assert "every sequence is tried" in tried.method != searched.method
+        assert tried.status == "optimal"
+        assert tried.value == pytest.approx(searched.value, abs=1e-9)
+
+
 def test_exhaustive_refuses_discrete_problems() -> None:
     mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
     with pytest.raises(NotApplicableError, match="a discrete problem asks for a policy"):

@@ -111,7 +111,7 @@ class World(ABC):
 
 @dataclass(frozen=True)
 class _Everything(NoBound):
-    name = "exhaustive"
+    name: str = "exhaustive"
 
 
 @dataclass(frozen=True)

@@ -130,8 +130,7 @@ def _additive(network: Network) -> AdditiveNoiseSCM:
 
     def slopes(region: Region, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         gates = network.gates(region, actions)
-        deviation = network.absolute.slopes(gates.wide)
-        return network.slopes(gates.slope), deviation * (1.0 + OUTWARD) + OUTWARD
+        return network.slopes(gates.slope), network.widest(gates) * (1.0 + OUTWARD) + OUTWARD
 
     largest = np.abs(network.output) @ np.abs(network.state)
     constant = float(np.linalg.norm(largest, 2)) * (1.0 + OUTWARD)

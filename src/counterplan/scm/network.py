@@ -53,7 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.compiled import njit, plain
-from counterplan.core.validation import LARGEST, FloatArray
+from counterplan.core.validation import LARGEST, FloatArray, IntArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Region, Regions, Slopes, number_array, with_fixed
 
@@ -68,23 +68,29 @@ SAFE = 3.75
 SHORTEST_CHORD = 1e-3
 # Intervals are widened by more than all roundings on the way to them can add up to.
 OUTWARD = 1e-12
+# Over less the second of both bounds is never the larger one.
+SMALL = 0.5
 # Of curvatures, numbers for all units.
 LARGEST_CURVATURES = 2**23
 
 
 class Gates(NamedTuple):
-    """For N actions and H units at a centre (N, H), and over regions around it (n, H).
+    """For N actions and H units at a centre (N, H), and over regions around it.
 
     slope  g
     bend   h
-    wide   e, how far gates are from g at most
-    rest   e', from g + h d
+    wide   (m, H) e, how far gates are from g at most
+    rest   (m, H) e', from g + h d
+    row    (n,) which of these belong to each pair of a region and an action
+    small  whether e is no less than what h and e' come to
     """
 
     slope: FloatArray
     bend: FloatArray
     wide: FloatArray
     rest: FloatArray
+    row: IntArray
+    small: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,13 +185,23 @@ class Network:
         ball = np.outer(regions.radius, norms)
         reach = np.minimum(ball, regions.box @ self.absolute.state.T) * (1.0 + OUTWARD) + OUTWARD
         slope, bend, third = self.derivatives(x)
-        r, action, (m3, m4) = reach[regions.level], regions.action, self.sizes
-        low, high = self.chords(x[action], r)
         # Arguments themselves are rounded, by a share of their size.
-        outward, middle = (OUTWARD * (1.0 + np.abs(x)))[action], slope[action]
-        wide = np.maximum(high - middle, middle - low) + outward
-        rest = np.minimum(third[action] + (m4 / 24) * r, m3 / 6) * r**2 + outward * (1.0 + r)
-        return Gates(slope, bend, wide, np.minimum(rest, wide + np.abs(bend)[action] * r))
+        parts = np.abs(bend), third, OUTWARD * (1.0 + np.abs(x))
+        if small := float(reach.max(initial=0.0)) <= SMALL:
+            # The most over all actions: little more, and much less to compute.
+            r, row = reach, regions.level
+            bent, third, outward = (part.max(axis=0, initial=0.0) for part in parts)
+        else:
+            r, row = reach[regions.level], np.arange(len(regions.level))
+            bent, third, outward = (part[regions.action] for part in parts)
+        rest = np.minimum(third + (self.sizes[1] / 24) * r, self.sizes[0] / 6) * r**2
+        rest += outward * (1.0 + r)
+        bent = bent * r
+        if small:
+            return Gates(slope, bend, bent + rest, rest, row, small)
+        middle, (low, high) = slope[regions.action], self.chords(x[regions.action], r)
+        wide = np.minimum(np.maximum(high - middle, middle - low) + outward, bent + rest)
+        return Gates(slope, bend, wide, np.minimum(rest, wide + bent), row, small)
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """f', f'' / 2 and |f'''| / 6 of the units."""
@@ -225,18 +241,17 @@ class Network:
         """By the number of features left out: (H, O P) of the P pairs of the others."""
         return {}
 
-    def deviations(
-        self, gates: Gates, curvature: FloatArray | None, regions: Regions
-    ) -> FloatArray:
+    def deviations(self, gates: Gates, curvature: FloatArray, regions: Regions) -> FloatArray:
         """(n, O, D) how far slopes over regions are from those at the centre."""
-        wide = self.absolute.unit_slopes(gates.wide)
-        if curvature is not None:
-            fixed = wide.shape[2] - curvature.shape[3]
-            bent = np.abs(curvature) @ regions.box[:, fixed:].T
-            bent = bent[regions.action, ..., regions.level]
-            bent += self.absolute.unit_slopes(gates.rest)[:, :, fixed:]
-            wide[:, :, fixed:] = np.minimum(wide[:, :, fixed:], bent)
-        return wide
+        rest = self.absolute.unit_slopes(gates.rest)[gates.row]
+        fixed = rest.shape[2] - curvature.shape[3]
+        bent = np.abs(curvature) @ regions.box[:, fixed:].T
+        rest[:, :, fixed:] += bent[regions.action, ..., regions.level]
+        return rest if gates.small else np.minimum(rest, self.widest(gates))
+
+    def widest(self, gates: Gates) -> FloatArray:
+        """(n, O, D) the same by the sizes of all units."""
+        return self.absolute.unit_slopes(gates.wide)[gates.row]
 
     def unit_slopes(self, gates: FloatArray) -> FloatArray:
         """(n, O, D) W_z diag(g) W_s for gates (n, H)."""
@@ -366,9 +381,10 @@ class NetworkSlopes:
         """`networks`: location and scale."""
         self._location, self._fixed, self._regions = networks[0], fixed, regions
         self._gates = networks[0].gates_over(regions, actions)
-        self._curvature = networks[0].curvatures(self._gates, fixed)
+        unmoved = 0 if regions.box[:, :fixed].any() else fixed
+        self._curvature = networks[0].curvatures(self._gates, unmoved)
         self._scale_slope, self._scale_deviation = _scale_slopes(
-            networks[1], fixed, regions, actions, noise
+            networks[1], regions, actions, noise
         )
 
     @cached_property
@@ -380,7 +396,10 @@ class NetworkSlopes:
     @cached_property
     def deviation(self) -> FloatArray:
         """(n, D, D)."""
-        moving = self._location.deviations(self._gates, self._curvature, self._regions)
+        if self._curvature is None:
+            moving = self._location.widest(self._gates)
+        else:
+            moving = self._location.deviations(self._gates, self._curvature, self._regions)
         moving += self._scale_deviation
         return with_fixed(moving * (1.0 + OUTWARD) + OUTWARD, self._fixed, 0.0)
 
@@ -388,15 +407,17 @@ class NetworkSlopes:
         """(n, D), tighter than |z| E: what several features have in common may cancel."""
         location, fixed, regions = self._location, self._fixed, self._regions
         moving = directions[:, fixed:]
-        through = np.abs(moving @ location.output)
-        result = (through * self._gates.wide) @ location.absolute.state
-        if self._curvature is not None:
-            n, M = moving.shape
-            flat = self._curvature.reshape(-1, M, M * M)[regions.action]
+        gates, through = self._gates, np.abs(moving @ location.output)
+        if self._curvature is None:
+            result = (through * gates.wide[gates.row]) @ location.absolute.state
+        else:
+            result = (through * gates.rest[gates.row]) @ location.absolute.state
+            n, (_, O, M, _) = len(moving), self._curvature.shape  # noqa: E741
+            flat = self._curvature.reshape(-1, O, M * M)[regions.action]
             bent = np.abs((moving[:, None] @ flat).reshape(n, M, M))
-            bent = (bent @ regions.box[regions.level, fixed:, None])[:, :, 0]
-            bent += (through * self._gates.rest) @ location.absolute.state[:, fixed:]
-            result[:, fixed:] = np.minimum(result[:, fixed:], bent)
+            result[:, -M:] += (bent @ regions.box[regions.level, -M:, None])[:, :, 0]
+            if not gates.small:
+                result = np.minimum(result, (through * gates.wide) @ location.absolute.state)
         result += np.einsum("ni,nij->nj", np.abs(moving), self._scale_deviation)
         size = 1.0 + np.abs(moving).sum(axis=1, keepdims=True)
         return np.asarray(result * (1.0 + OUTWARD) + OUTWARD * size)
@@ -448,15 +469,16 @@ def held_slopes(
 
 
 def _scale_slopes(
-    network: Network, fixed: int, regions: Regions, actions: FloatArray, noise: FloatArray
+    network: Network, regions: Regions, actions: FloatArray, noise: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """(n, O, D) middle and deviation of the slopes of softplus(o) u over regions."""
     gates = network.gates_over(regions, actions)
     slope = network.slopes(gates.slope)[regions.action]
-    deviation = network.deviations(gates, network.curvatures(gates, fixed), regions)
+    deviation = network.widest(gates)
     output = network(np.repeat(regions.centre[None], len(actions), axis=0), actions)
     output = output[regions.action]
-    moved = regions.moved(np.abs(slope) + deviation) * (1.0 + OUTWARD) + OUTWARD
+    steep = np.abs(slope) + deviation
+    moved = regions.moved(steep) * (1.0 + OUTWARD) + OUTWARD
     # Chords of the softplus, which is convex, from the centre to both ends; where they are too
     # short for that, its slopes there.
     here, ends = np.logaddexp(0.0, output), (output - moved, output + moved)
@@ -467,7 +489,7 @@ def _scale_slopes(
     )
     middle = ((least + most) / 2)[:, :, None]
     half = ((most - least) / 2 + OUTWARD / SHORTEST_CHORD)[:, :, None]
-    wide = np.abs(noise)[:, None] * (middle * deviation + half * (np.abs(slope) + deviation))
+    wide = np.abs(noise)[:, None] * (middle * deviation + half * steep)
     return noise[:, None] * middle * slope, np.asarray(wide)
 
 

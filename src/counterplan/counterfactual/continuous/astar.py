@@ -59,6 +59,10 @@ Nodes: TypeAlias = NDArray[np.void]
 JUDGED, FOLLOWED, ENDED = 32, 256, 2_048
 # With so few nodes before the last change, bounds on them cost more than they save.
 FEW_NODES = 100_000
+# With so few steps in all sequences, bounds cost more than trying them.
+FEW_STEPS = 20_000
+# Changes that are tried for the sequence to start from once all have been.
+TRIED_AGAIN = 24
 # For the sequence to start from, whatever the limit.
 START_SECONDS = 0.3
 # Moments of a search that are told.
@@ -376,7 +380,7 @@ class FirstOrderBound:
 class NoBound:
     """No bound at all: every sequence is tried (uniform-cost search, for comparison)."""
 
-    name = "none"
+    name: str = "none"
 
     def refuses(self, setting: SequenceSetting) -> str | None:
         return None
@@ -474,8 +478,7 @@ class AStar:
     def solve(self, problem: Problem) -> Explanation:
         watch = Watch("search", problem.limits, problem.progress)
         setting = self._accepted(problem)
-        start = self._start(setting, setting.observed, watch)
-        bound = self._prepared(setting, start, watch)
+        start, bound = self._begun(setting, watch)
         return self._explained(problem.k, setting, bound, start, watch)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -485,8 +488,7 @@ class AStar:
         found: list[SequenceExplanation] = []
         largest = self._accepted(problem)
         watch = Watch("bound", problem.limits)
-        start = self._start(largest, largest.observed, watch)
-        bound = self._prepared(largest, start, watch)
+        _, bound = self._begun(largest, watch)
         for k in range(problem.k + 1):
             watch = Watch("search", problem.limits, problem.progress)
             setting = replace(largest, k=min(k, largest.k))
@@ -494,13 +496,42 @@ class AStar:
             found.append(self._explained(k, setting, bound.restricted(k), start, watch))
         return found
 
-    def _start(self, setting: SequenceSetting, known: IntArray, watch: Watch) -> IntArray:
-        """A sequence to start from: greedy, by a few models where there are many."""
+    def _begun(self, setting: SequenceSetting, watch: Watch) -> tuple[IntArray, Prepared]:
+        """A sequence to start from and the bounds; neither where trying all is cheaper."""
+        if isinstance(self.heuristic, FirstOrderBound) and self.rollout and self.incumbent:
+            most = setting.k // int(setting.costs.min())
+            singles = int(setting.allowed.sum()) - len(setting.allowed)
+            count = sum(singles**j / math.factorial(j) for j in range(min(most, 8) + 1))
+            # Without a limit that stops it, single changes are always tried one by one.
+            is_free = most == 1 and watch.deadline == math.inf
+            if count * setting.horizon <= FEW_STEPS * (setting.horizon if is_free else 1):
+                everything = NoBound("no bound: every sequence is tried")
+                nodes = setting.narrowed(setting.observed)
+                return setting.observed, Prepared(nodes, None, everything)
+            if setting.share is None:
+                bound = self._prepared(setting, setting.observed, watch)
+                gains = bound.others.gains() if isinstance(bound.others, FirstOrder) else None
+                return self._start(setting, setting.observed, watch, gains), bound
+        start = self._start(setting, setting.observed, watch)
+        return start, self._prepared(setting, start, watch)
+
+    def _start(
+        self,
+        setting: SequenceSetting,
+        known: IntArray,
+        watch: Watch,
+        gains: FloatArray | None = None,
+    ) -> IntArray:
+        """A sequence to start from: greedy, by a few models where there are many, with the changes
+        that are thought to gain most, if that is known (T-1, N)."""
         if not self.incumbent:
             return known
         # A little time is always there: without a start there is nothing to answer with.
         deadline = max(watch.deadline, clock() + START_SECONDS)
-        found = greedy_sequence(setting.narrowed(known), known, deadline=deadline)
+        narrowed = setting.narrowed(known)
+        found = greedy_sequence(
+            narrowed, known, deadline=deadline, few=max(TRIED_AGAIN, 2 * setting.k), gains=gains
+        )
         old, new = setting.outcomes(np.stack([known, found])).tolist()
         return found if new > old + setting.negligible(old) else known
 

@@ -122,6 +122,7 @@ class Local(NamedTuple):
     jumps     (n, M) d_{t,a}
     slopes    of F_t over the regions, None where only the constant is known
     jacobian  (n, M, M) J_a, zero where only the constant is known
+    widest    (n, M, M) the largest size of slopes
     growth    (n,) K_a
     """
 
@@ -131,6 +132,7 @@ class Local(NamedTuple):
     jumps: FloatArray
     slopes: Slopes | None
     jacobian: FloatArray
+    widest: FloatArray
     growth: FloatArray
 
     def remainder(self, directions: FloatArray) -> FloatArray:
@@ -138,7 +140,7 @@ class Local(NamedTuple):
         if self.slopes is None:
             return _times(self.growth, _norms(directions))
         fixed = self.slopes.jacobian.shape[1] - directions.shape[1]
-        padded = np.pad(directions, ((0, 0), (fixed, 0)))
+        padded = np.concatenate([np.zeros((len(directions), fixed)), directions], axis=1)
         return np.asarray(np.linalg.norm(self.slopes.remainder(padded)[:, fixed:], axis=1))
 
 
@@ -236,44 +238,48 @@ class Reach:
             )
         growth = np.full(len(actions), np.inf if constants is None else constants[t])
         jumps = self._jumps(t)[actions]
-        jacobian = np.zeros((len(actions), jumps.shape[1], jumps.shape[1]))
-        if slopes is not None and not np.isfinite([slopes.jacobian, slopes.deviation]).all():
+        jacobian = widest = np.zeros((len(actions), jumps.shape[1], jumps.shape[1]))
+        if slopes is not None and not np.isfinite(slopes.jacobian + slopes.deviation).all():
             slopes = None
         if slopes is not None:
             jacobian = np.ascontiguousarray(slopes.jacobian[:, fixed:, fixed:])
             deviation = slopes.deviation[:, fixed:, fixed:]
             growth = np.minimum(growth, _operator_norms(jacobian, deviation))
+            widest = np.abs(jacobian) + deviation
         spent = level + setting.costs_at(t)[actions]
-        return Local(level, actions, spent, jumps, slopes, jacobian, growth)
+        return Local(level, actions, spent, jumps, slopes, jacobian, widest, growth)
 
     def _extend(self, t: int, local: Local) -> None:
         """Enlarge the regions of the next step by what one step from here can reach."""
         levels, fixed = self._levels, self._fixed
-        before = {level: self.regions[t, level] for level in np.unique(local.level).tolist()}
-        place = np.searchsorted(list(before), local.level)
-        reach = np.array([one.radius for one in before.values()])[place]
-        radius = rounded_up(_norms(local.jumps) + _times(local.growth, reach))
-        moved = _times(local.growth, reach)[:, None]
-        if local.slopes is not None:
-            widest = (np.abs(local.slopes.jacobian) + local.slopes.deviation)[:, fixed:, fixed:]
-            boxes = np.stack([one.box[fixed:] for one in before.values()])[place]
-            moved = _times(widest, boxes[:, None]).sum(axis=2)
+        before = [self.regions[t, level] for level in np.unique(local.level).tolist()]
+        place = np.append(0, np.cumsum(np.diff(local.level) > 0))
+        reach = np.array([one.radius for one in before])[place]
+        moved = _times(local.growth, reach)
+        radius, moved = rounded_up(_norms(local.jumps) + moved), moved[:, None]
+        boxes = np.stack([one.box[fixed:] for one in before])[place]
+        if local.slopes is not None and np.isfinite(boxes).all():
+            moved = (local.widest @ boxes[:, :, None])[:, :, 0]
         box = rounded_up(np.abs(local.jumps) + moved)
         # Nothing changed so far: the observed state itself, and no rounding to allow for.
-        certain = (reach == 0.0) & (np.abs(local.jumps).max(axis=1) == 0.0)
+        certain = (reach == 0.0) & ~local.jumps.any(axis=1)
         radius, box = np.where(certain, 0.0, radius), np.where(certain[:, None], 0.0, box)
         # By the least and the most that a level can mean.
         width = (levels.last - levels.first)[levels.of(local.level)]
         low, high = levels.of(local.spent), levels.of(local.spent + width)
-        for level in range(int(low.min()), min(int(high.max()), len(levels.first) - 1) + 1):
-            rows = (low <= level) & (level <= high)
-            if not rows.any():
-                continue
-            widest = np.concatenate([np.zeros(fixed), box[rows].max(axis=0)])
-            most = float(_norms(widest[None])[0]) * (1.0 + OUTWARD)
-            most = min(float(radius[rows].max()), most)
-            key = t + 1, int(levels.first[level])
-            self.regions[key] = Region(self._member.states[t + 1], most, widest)
+        rows, after = np.arange(len(low)), low
+        if (high > low).any():
+            rows = np.repeat(rows, high - low + 1)
+            pairs = zip(low.tolist(), high.tolist(), strict=True)
+            after = np.concatenate([np.arange(first, last + 1) for first, last in pairs])
+        order = np.argsort(after, kind="stable")
+        found, starts = np.unique(after[order], return_index=True)
+        boxes = np.maximum.reduceat(box[rows[order]], starts)
+        radii = np.maximum.reduceat(radius[rows[order]], starts)
+        radii = np.minimum(radii, _norms(boxes) * (1.0 + OUTWARD))
+        boxes = np.concatenate([np.zeros((len(found), fixed)), boxes], axis=1)
+        for level, most, widest in zip(levels.first[found].tolist(), radii, boxes, strict=True):
+            self.regions[t + 1, level] = Region(self._member.states[t + 1], float(most), widest)
 
 
 class FirstOrder:
@@ -309,6 +315,28 @@ class FirstOrder:
         is_late = any(reach.late for reach in self.reaches)
         later = ", later Lipschitz constants for lack of time" if is_late else ""
         return f"first-order bound from slopes{later}"
+
+    def gains(self) -> FloatArray | None:
+        """(T-1, N) about what single changes bring, g_{t+1} . d_{t,a} with what was done after;
+        None where slopes are not known."""
+        setting, steps = self._setting, self._setting.horizon - 1
+        every = [local for reach in self.reaches for local in reach.locals.values()]
+        if not self._finished or any(local.slopes is None for local in every):
+            return None
+        found = np.full(setting.allowed.shape, -math.inf)
+        taken = np.take_along_axis(setting.bonus[:steps], setting.observed[:, None], axis=1)
+        found[setting.allowed] = (setting.bonus[:steps] - taken)[setting.allowed]
+        parts = zip(setting.members, setting.weights, self.reaches, strict=True)
+        for one, weight, reach in parts:
+            width, fixed = one.states.shape[1], setting.fixed
+            slope, later = one.reward.gradient(width)[fixed:], one.last.gradient(width)[fixed:]
+            for t in reversed(range(steps)):
+                local = reach.locals[t]
+                first = local.level == 0
+                found[t, local.actions[first]] += weight * (local.jumps[first] @ later)
+                observed = int(np.argmax(first & (local.actions == setting.observed[t])))
+                later = slope + later @ local.jacobian[observed]
+        return found
 
     def restricted(self, setting: SequenceSetting) -> FirstOrder:
         """The bound for a smaller budget; regions and slopes hold there too."""

@@ -420,33 +420,49 @@ def greedy_sequence(
     rng: np.random.Generator | None = None,
     probability: float = 1.0,
     deadline: float = np.inf,
+    few: int | None = None,
+    gains: FloatArray | None = None,
 ) -> IntArray:
     """At most k rounds, each with the best affordable single change (taken with a probability) of
-    those that there is time to try."""
+    those that there is time to try; only so few, the best of the first round, or by what they are
+    thought to gain (T-1, N)."""
     best = (setting.observed if start is None else start).copy()
-    value = float(setting.outcomes(best[None])[0])
+    value, (steps, N) = float(setting.outcomes(best[None])[0]), setting.allowed.shape
+    places = np.arange(steps * N) if gains is None else _promising(gains, few)
     for _ in range(setting.k):
         if clock() > deadline:
             break
         if rng is not None and rng.random() >= probability:
             continue
-        gains = np.where(
-            setting.affordable(best), setting.single_change_values(best, deadline), -np.inf
-        )
-        better = np.flatnonzero(gains > value + setting.negligible(value))
-        better = better[np.argsort(-gains.flat[better], kind="stable")]
+        if len(places) == steps * N:
+            values = setting.single_change_values(best, deadline).ravel()
+        else:
+            values = setting.outcomes(_changed(best, N, places))
+        values[~setting.affordable(best).ravel()[places]] = -np.inf
+        order = np.argsort(-values, kind="stable")
+        better = order[values[order] > value + setting.negligible(value)]
         place: int | None = None
         # Few at a time: all of a long episode are as many as its steps squared.
         for first in range(0, len(better), TRIED):
-            changed = _changed(best, gains.shape[1], better[first : first + TRIED])
+            rows = better[first : first + TRIED]
+            changed = _changed(best, N, places[rows])
             place = setting.best_inside(changed, -np.arange(len(changed), dtype=float))
             if place is not None:
-                value, best = float(gains.flat[better[first + place]]), changed[place]
+                value, best = float(values[rows[place]]), changed[place]
             if place is not None or clock() > deadline:
                 break
         if place is None:
             break
+        if few is not None and len(places) == steps * N:
+            places = _promising(values.reshape(steps, N), few)
     return best
+
+
+def _promising(values: FloatArray, few: int | None) -> IntArray:
+    """(m,) the places t N + a of the largest values (T-1, N), two of a step at most."""
+    two = np.argsort(-values, axis=1, kind="stable")[:, :2]
+    places = (two + values.shape[1] * np.arange(len(values))[:, None]).ravel()
+    return np.asarray(places[np.argsort(-values.ravel()[places], kind="stable")[:few]])
 
 
 def _changed(base: IntArray, n_actions: int, places: IntArray) -> IntArray:
