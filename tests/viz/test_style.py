@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -160,6 +161,14 @@ def test_every_figure_is_written_the_same_each_time(name: str) -> None:
 def test_a_dollar_in_data_is_no_formula() -> None:
     row = {"episode_id": "$\\broken{$", "value": 0.5, "interval_low": 0.0, "interval_high": 1.0}
     assert style.png_bytes(viz.interval_figure([row])).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["a\x07b", "\x00", "\x1b[31m", "\ufffe", "\ud800", "]]>--><b>&"])
+def test_no_sign_in_data_breaks_a_file(name: str) -> None:
+    row = {"episode_id": name, "value": 0.5, "interval_low": 0.0, "interval_high": 1.0}
+    figure = viz.interval_figure([row])
+    assert ElementTree.fromstring(style.svg_bytes(figure)).tag.endswith("svg")
+    assert style.png_bytes(figure).startswith(b"\x89PNG")
 
 
 def test_figures_say_what_they_take() -> None:

@@ -64,6 +64,7 @@ MOST_LINES = 3
 LEGEND_LETTER, BESIDE_LABEL = 0.06, 8
 PIXELS_PER_INCH = 160
 FORMATS = (".png", ".svg")
+NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 # How matplotlib complains of letters that its font lacks.
 MISSING_LETTER = r"Glyph .* missing from font"
 
@@ -103,8 +104,9 @@ SERIES = (
 
 
 def literal(text: str) -> str:
-    """A text from data as it is: matplotlib takes dollars for formulas."""
-    return text.replace("$", r"\$")
+    """A text from data as it is: matplotlib takes dollars for formulas, and half a sign (as JSON
+    can hold) not at all."""
+    return text.encode("utf-8", "replace").decode().replace("$", r"\$")
 
 
 def wrap(text: str, letters: int) -> list[str]:
@@ -259,4 +261,5 @@ def svg_bytes(figure: Figure) -> bytes:
             figure.savefig(file, format="svg", metadata=nothing)
         if not any(re.match(MISSING_LETTER, str(one.message)) for one in noticed):
             break
-    return file.getvalue()
+    # Names from data may hold signs that XML has no word for.
+    return re.sub(NOT_XML, "\ufffd", file.getvalue().decode()).encode()
