@@ -72,6 +72,26 @@ def test_without_a_writable_folder_code_is_kept_as_long_as_the_program_runs(tmp_
     assert not list(tmp_path.rglob("*.nbi"))
 
 
+def test_a_full_disk_and_a_folder_of_whoever_started_this(tmp_path: Path) -> None:
+    """Code that cannot be kept runs all the same; a worker's folder is not its own to remove."""
+    (tmp_path / "caller.py").write_text(CALLER)
+    (tmp_path / "helper.py").write_text(HELPER.format("1.0"))
+    (tmp_path / "constants.py").write_text("FACTOR = 10.0")
+    printed = run(
+        tmp_path,
+        "import os",
+        "from counterplan.core import compiled",
+        "def full(self, *given): raise OSError(28, 'No space left on device')",
+        "compiled.caching.IndexDataCacheFile._save_data = full",
+        f"os.environ[compiled.TEMPORARY] = {str(tmp_path)!r}",
+        "compiled._use_temporary_folder()",
+        "import caller",
+        "print(os.environ['NUMBA_CACHE_DIR'])",
+    )
+    assert printed == ["20.0", "0", str(tmp_path)]
+    assert tmp_path.exists()
+
+
 def test_limits_do_not_pay_for_the_compiler() -> None:
     before, began = clock(), time.perf_counter()
     with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):

@@ -99,7 +99,10 @@ def test_workers_are_used_again_and_replaced(ended: Callable[[TaskSpec], Workers
 def test_workers_end_together(ended: Callable[[TaskSpec], Workers]) -> None:
     workers = ended(TaskSpec("own_tasks.surroundings", {}))
     process = process_of(workers.solve(b""))
+    folder = Path(workers._temporary.name)
+    assert folder.exists()
     workers.end()
+    assert not folder.exists()
     assert not is_running(process)
     with pytest.raises(CounterplanError, match="the workers have been ended"):
         workers.solve(b"")

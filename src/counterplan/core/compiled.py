@@ -20,6 +20,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +32,7 @@ from numba import config, njit
 from numba.core import caching, cgutils, event, types
 from numba.extending import intrinsic
 
-from counterplan.core.limits import pause_clock
+from counterplan.core.limits import TEMPORARY, pause_clock
 
 __all__ = ["fetch_ahead", "njit", "plain"]
 
@@ -149,13 +150,25 @@ def _place(function: Any, file: str) -> Any:
 
 
 def _use_temporary_folder() -> None:
-    folder = tempfile.mkdtemp(prefix="counterplan-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = os.environ.get(TEMPORARY, "")
+    if not folder:  # that of the program which this is a worker of: it outlives its workers
+        folder = tempfile.mkdtemp(prefix="counterplan-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = folder  # worker processes inherit it
     config.CACHE_DIR = folder  # type: ignore[attr-defined]
 
 
 _IMPLEMENTATION._locator_classes = [_Stamped, *_PLACES]
+
+
+def _saved_if_possible(file: Any, *given: Any) -> None:
+    """On a full disk code is compiled anew the next time, which is no reason not to run it now."""
+    with suppress(OSError):
+        _save(file, *given)
+
+
+_save: Any = caching.IndexDataCacheFile.save
+caching.IndexDataCacheFile.save = _saved_if_possible  # type: ignore[method-assign]
 
 
 class _Pause(event.Listener):

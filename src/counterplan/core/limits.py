@@ -67,6 +67,9 @@ class Progress:
 ProgressCallback: TypeAlias = Callable[[Progress], bool | None]
 
 
+# Names a folder for compiled code where there is no better place; here, since whoever sets it
+# need not load the compiler.
+TEMPORARY = "COUNTERPLAN_TEMPORARY"
 _compiling = 0.0
 
 

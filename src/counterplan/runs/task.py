@@ -19,6 +19,7 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, NoReturn, Protocol
 
+from counterplan.core.limits import TEMPORARY
 from counterplan.errors import CounterplanError, InputError
 
 EXPLAIN, REGRET = "explain", "regret"
@@ -206,13 +208,18 @@ class MachineError(WorkerDiedError):
 class Worker:
     """A worker process that has opened a task, as its parent sees it."""
 
-    def __init__(self, spec: TaskSpec) -> None:
+    def __init__(self, spec: TaskSpec, temporary: str = "") -> None:
         path = [entry or os.getcwd() for entry in sys.path]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(path)},
+            env={
+                **os.environ,
+                **ENVIRONMENT,
+                "PYTHONPATH": os.pathsep.join(path),
+                **({TEMPORARY: temporary} if temporary else {}),
+            },
             # Keys pressed in a terminal go to the parent only, which then ends its workers.
             process_group=0 if os.name == "posix" else None,
         )
@@ -280,6 +287,8 @@ class Workers:
     def __init__(self, spec: TaskSpec) -> None:
         self._spec, self._lock, self._has_ended = spec, threading.Lock(), False
         self._all, self._idle = set[Worker](), list[Worker]()
+        # For what they leave behind when they are killed.
+        self._temporary = tempfile.TemporaryDirectory(prefix="counterplan-")
 
     def solve(self, part: bytes) -> Outcome:
         """The result of a part, tried several times if its worker dies."""
@@ -306,6 +315,7 @@ class Workers:
             worker.kill()
         for worker in workers:
             self.drop(worker)
+        self._temporary.cleanup()
 
     def take(self) -> Worker:
         """A worker that is free, to be given back or dropped."""
@@ -322,7 +332,7 @@ class Workers:
         reason = ""
         for _ in range(TRIES):
             try:
-                worker = Worker(self._spec)
+                worker = Worker(self._spec, self._temporary.name)
             except WorkerDiedError as problem:
                 reason = str(problem)
                 continue
