@@ -30,11 +30,13 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import config, njit
 from numba.core import caching, cgutils, event, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 from counterplan.core.limits import TEMPORARY, pause_clock
 
-__all__ = ["fetch_ahead", "njit", "plain"]
+__all__ = ["Within", "fetch_ahead", "njit", "plain"]
 
 _PACKAGE = __name__.partition(".")[0]
 _IMPLEMENTATION: Any = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # type: ignore[attr-defined]
@@ -69,6 +71,39 @@ def _fetch_ahead(typing: Any, array: Any, row: Any) -> tuple[Any, Any]:
 
 
 fetch_ahead: Any = intrinsic(_fetch_ahead)
+
+
+class _Ingredient(JITCodeLibrary):
+    """Code that is only ever compiled into other code: what calls it optimises both together, and
+    makes the machine code."""
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """No machine code here has a place for it."""
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
+        return 0
+
+    def _optimize_final_module(self) -> None:
+        """Left to what calls it."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+
+class Within(Compiler):
+    """The compiler of functions that only compiled code calls (`pipeline_class`). They are not
+    cached, since nothing but what calls them is ever loaded."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = _Ingredient(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
 @cache

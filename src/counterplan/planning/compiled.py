@@ -22,11 +22,18 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.core.options import DefaultOptions
-from numba.extending import intrinsic
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    models,
+    register_model,
+)
 from numba.np.arrayobj import populate_array
 from numpy.typing import ArrayLike
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import Within, njit
 from counterplan.core.validation import FloatArray
 
 VECTOR = types.float64[::1]
@@ -40,18 +47,52 @@ GENERATOR = nb.typeof(np.random.default_rng(0))  # type: ignore[no-untyped-call]
 _OPTIONS: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 jit: Any = partial(njit, cache=True, **_OPTIONS)
-# For functions that only compiled code calls: without what lets Python and C call them, which takes
-# a quarter of the time to compile.
-inner: Any = partial(jit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# For functions that only compiled code calls: without what lets Python and C call them, and without
+# machine code of their own.
+inner: Any = partial(
+    njit, **_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Within
+)
 # For functions that Python calls and hands many arrays to.
 outer: Any = partial(njit, cache=True, no_cfunc_wrapper=True)
 # Small functions with many arrays: passing those on would cost more than the work.
 inlined: Any = inner(forceinline=True)
 
 
+class Held(types.Type):
+    """A named tuple that a function holds in its own memory, passed on by where that is: handed
+    over as a value, each of its fields would be spelt out at every use, which takes most of the
+    time to compile."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        super().__init__(name=f"Held({kind})")
+
+
+def _held_model(manager: Any, held: Any) -> Any:
+    return models.PrimitiveModel(manager, held, ir.IntType(8).as_pointer())  # type: ignore[no-untyped-call]
+
+
+register_model(Held)(_held_model)
+
+
+@infer_getattr
+class _HeldFields(AttributeTemplate):
+    key = Held
+
+    def generic_resolve(self, held: Any, name: str) -> Any:  # type: ignore[override]
+        return held.kind[held.kind.fields.index(name)] if name in held.kind.fields else None
+
+
+@lower_getattr_generic(Held)  # type: ignore[no-untyped-call, untyped-decorator]
+def _field(context: Any, builder: Any, held: Any, at: Any, name: str) -> Any:
+    whole, place = context.get_value_type(held.kind), held.kind.fields.index(name)
+    at = builder.gep(at, [_LONG(whole.get_element_offset(context.target_data, place))])
+    return builder.load(builder.bitcast(at, whole.elements[place].as_pointer()))
+
+
 def _borrowed(context: Any, value: Any) -> Any:
-    """An array or generator, or each array of a named tuple, without a share in its ownership:
-    whoever calls keeps it alive. Counting owners is an atomic operation for every row looked at,
+    """An array or generator without a share in its ownership, or a named tuple of arrays, held:
+    whoever calls keeps them alive. Counting owners is an atomic operation for every row looked at,
     and took most of a search's time."""
 
     def alone(context: Any, builder: Any, kind: Any, owned: Any) -> Any:
@@ -69,12 +110,27 @@ def _borrowed(context: Any, value: Any) -> Any:
             if isinstance(kind, types.Array):
                 part = alone(context, builder, kind, builder.extract_value(whole, i))
                 whole = builder.insert_value(whole, part, i)
-        return whole
+        at = cgutils.alloca_once_value(builder, whole)  # type: ignore[no-untyped-call]
+        return builder.bitcast(at, ir.IntType(8).as_pointer())
 
-    return value(value), code
+    return (Held(value) if isinstance(value, types.NamedTuple) else value)(value), code
+
+
+def _another(context: Any, held: Any) -> Any:
+    """A copy to show to others: nobody else knows where the first one is, so the compiler can keep
+    it out of memory."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = context.get_value_type(held.kind).as_pointer()
+        whole = builder.load(builder.bitcast(arguments[0], kind))
+        at = cgutils.alloca_once_value(builder, whole)  # type: ignore[no-untyped-call]
+        return builder.bitcast(at, arguments[0].type)
+
+    return held(held), code
 
 
 borrowed: Any = intrinsic(_borrowed)
+another: Any = intrinsic(_another)
 
 
 def _half(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -143,7 +199,7 @@ def _play_with(draw, choices, step, policy, state, generator, room):  # type: ig
 
 
 # Not cached by itself: functions as arguments have no name that another program would know.
-play_with: Any = inner(forceinline=True, cache=False)(_play_with)
+play_with: Any = inner(forceinline=True)(_play_with)
 
 
 class Layout:

@@ -18,7 +18,7 @@ from counterplan.planning.processes import (
     Process,
     ResampledTraces,
 )
-from counterplan.planning.processes.laws import Shipped, draw_rows
+from counterplan.planning.processes.laws import Shipped, draw_rare_rows
 
 MATRIX = [[0.3, 0.5, 0.2], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4]]
 MILEAGES = [[10, 8], [8, 9], [8, 8]]
@@ -137,7 +137,8 @@ def test_the_search_draws_as_python_does(name: str) -> None:
     process, x = PROCESSES[name], somewhere(PROCESSES[name])
     assert isinstance(process, BootstrapPrices)
     rng, drawn = np.random.default_rng(12), np.empty((SAMPLES, 1))
-    draw_rows(process.kernel_parameters(STEPS), 3, np.repeat(x[None], SAMPLES, axis=0), rng, drawn)
+    block, rows = process.kernel_parameters(STEPS), np.repeat(x[None], SAMPLES, axis=0)
+    draw_rare_rows(block, 3, rows, rng, drawn)
     assert_same_mean(drawn, process.mean_path(2, 3, x)[1])
     listed = x * process.factors(3) if name == "bootstrap" else 100.0 * process.factors(3)
     assert np.isin(np.round(drawn, 9), np.round(listed, 9)).all()

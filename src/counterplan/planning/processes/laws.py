@@ -19,6 +19,7 @@ strata. `independent` processes have a row for every time, others one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from counterplan.planning.compiled import Layout, inlined, jit
 from counterplan.planning.processes.base import draw_paths, given_start
 
 GBM_CODE, LATTICE_CODE, MODES_CODE, BOOTSTRAP_CODE, HIDDEN_CODE, PRICES_CODE = range(1, 7)
+# The laws up to this one are compiled apart from the others, which few first answers wait for.
+COMMON = MODES_CODE
 
 # The increments are lower @ upper @ independent normals, both triangular; upper_mixes is 0 where
 # upper is the identity.
@@ -75,45 +78,35 @@ fitted = PRICES_NUMBERS.view
 
 
 @inlined
-def process_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
+def _common_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     """x_{t+1} given x_t."""
-    if block[0] == HIDDEN_CODE:
-        _draw_mode(block, x, generator, out)
-        _draw_observation(block, generator, out)
-    else:
-        _draw_seen(block, t, x, generator, out)
-
-
-@inlined
-def _draw_seen(block, t, x, generator, out):  # type: ignore[no-untyped-def]
-    """Where nothing is hidden."""
     code = block[0]
     if code == GBM_CODE:
         _gbm_draw(block, t, x, generator, out)
     elif code == LATTICE_CODE:
         p = lattice(block)
         out[0] = x[0] * (p.up if generator.random() < p.probability else p.down)
-    elif code == MODES_CODE:
+    else:
         p = modes(block)
         _write_mode(p.indicators, pick(p.matrix[_mode(p, x)], generator.random()), out)
+
+
+@inlined
+def _rare_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """Likewise, of the other laws."""
+    code = block[0]
+    if code == HIDDEN_CODE:
+        _draw_mode(block, x, generator, out)
+        _draw_observation(block, generator, out)
     elif code == BOOTSTRAP_CODE:
         _bootstrap_draw(block, t, x, generator, out)
     else:
         _prices_draw(block, t, x, generator, out)
 
 
-@jit
-def process_ahead(block, t, x, s, here, out):  # type: ignore[no-untyped-def]
-    """E[x_{s+1} | x_t], given here = E[x_s | x_t]."""
-    if block[0] == PRICES_CODE:
-        _prices_mean(block, t, x, s, here, out)
-    else:
-        process_mean(block, s, here, out)
-
-
-@jit
-def process_mean(block, t, x, out):  # type: ignore[no-untyped-def]
-    """E[x_{t+1} | x_t]: affine in x_t, so means of means are means, but for logs of prices."""
+@inlined
+def _common_mean(block, t, x, out):  # type: ignore[no-untyped-def]
+    """E[x_{t+1} | x_t]: affine in x_t, so means of means are means."""
     code = block[0]
     if code == GBM_CODE:
         p = gbm(block)
@@ -125,19 +118,25 @@ def process_mean(block, t, x, out):  # type: ignore[no-untyped-def]
     elif code == LATTICE_CODE:
         p = lattice(block)
         out[0] = x[0] * (p.probability * p.up + (1.0 - p.probability) * p.down)
-    elif code == MODES_CODE:
+    else:
         p = modes(block)
         _multiply(x, p.matrix, out)
         if p.indicators == 0:  # the mean of a mode's number means nothing
             out[0] = np.nan
-    elif code == BOOTSTRAP_CODE:
+
+
+@inlined
+def _rare_mean(block, t, x, s, here, out):  # type: ignore[no-untyped-def]
+    """E[x_{s+1} | x_t], given here = E[x_s | x_t]: but for logs of prices, as before."""
+    code = block[0]
+    if code == BOOTSTRAP_CODE:
         p = bootstrap(block)
-        out[0] = (p.initial * p.means[t]) if p.independent > 0 else (x[0] * p.means[0])
+        out[0] = (p.initial * p.means[s]) if p.independent > 0 else (here[0] * p.means[0])
     elif code == PRICES_CODE:
-        _prices_mean(block, t, x, t, x, out)
+        _prices_mean(block, t, x, s, here, out)
     else:
         p = hidden(block)
-        _predict(p, x, out)
+        _predict(p, here, out)
         for i in range(p.O):
             out[i] = 0.0
             for mode in range(p.M):
@@ -146,20 +145,29 @@ def process_mean(block, t, x, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def process_successors(block, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+def process_ahead(block, t, x, s, here, out):  # type: ignore[no-untyped-def]
+    """E[x_{s+1} | x_t], given here = E[x_s | x_t], of any law."""
+    if block[0] <= COMMON:
+        _common_mean(block, s, here, out)
+    else:
+        _rare_mean(block, t, x, s, here, out)
+
+
+@inlined
+def _common_successors(block, t, x, states, probabilities):  # type: ignore[no-untyped-def]
     """Values and probabilities of x_{t+1}; how many, 0 if there are infinitely many."""
     code, found = block[0], 0
     if code == GBM_CODE:
         p = gbm(block)
         if p.Q > 0:
-            process_mean(block, t, x, states[0])
+            _common_mean(block, t, x, states[0])
             found = _spread(p, t, states[0, 0], states, probabilities)
     elif code == LATTICE_CODE:
         p = lattice(block)
         states[0, 0], states[1, 0] = x[0] * p.up, x[0] * p.down
         probabilities[0], probabilities[1] = p.probability, 1.0 - p.probability
         found = 2
-    elif code == MODES_CODE:
+    else:
         p = modes(block)
         now = _mode(p, x)
         for mode in range(p.M):
@@ -167,7 +175,14 @@ def process_successors(block, t, x, states, probabilities):  # type: ignore[no-u
                 _write_mode(p.indicators, mode, states[found])
                 probabilities[found] = p.matrix[now, mode]
                 found += 1
-    elif code == BOOTSTRAP_CODE:
+    return found
+
+
+@inlined
+def _rare_successors(block, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """Likewise, of the other laws."""
+    code, found = block[0], 0
+    if code == BOOTSTRAP_CODE:
         p = bootstrap(block)
         base = p.initial if p.independent > 0 else x[0]
         found = _spread(p, t, base, states, probabilities)
@@ -177,7 +192,7 @@ def process_successors(block, t, x, states, probabilities):  # type: ignore[no-u
             _predict(p, x, states[found])
             probabilities[found] = _observe(p, k, states[found])
             found += probabilities[found] > 0.0
-    elif code == PRICES_CODE:
+    else:
         found = _prices_strata(block, t, x, states, probabilities)
     return found
 
@@ -395,15 +410,22 @@ def _draw_observation(block, generator, out):  # type: ignore[no-untyped-def]
 
 @jit
 def draw_rows(block, t, x, generator, out):  # type: ignore[no-untyped-def]
-    """x_{t+1} (n, X) for each x_t (n, X); of hidden modes first all modes, then what they emit."""
-    if block[0] == HIDDEN_CODE:
+    """x_{t+1} (n, X) for each x_t (n, X)."""
+    for i in range(x.shape[0]):
+        _common_draw(block, t, x[i], generator, out[i])
+
+
+@jit
+def draw_rare_rows(block, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """Likewise; of hidden modes first all modes, then what they emit."""
+    if block[0] != HIDDEN_CODE:
         for i in range(x.shape[0]):
-            _draw_mode(block, x[i], generator, out[i])
-        for i in range(x.shape[0]):
-            _draw_observation(block, generator, out[i])
-    else:
-        for i in range(x.shape[0]):
-            _draw_seen(block, t, x[i], generator, out[i])
+            _rare_draw(block, t, x[i], generator, out[i])
+        return
+    for i in range(x.shape[0]):
+        _draw_mode(block, x[i], generator, out[i])
+    for i in range(x.shape[0]):
+        _draw_observation(block, generator, out[i])
 
 
 @jit
@@ -418,19 +440,50 @@ def draw_prices(block, t, generator, paths):  # type: ignore[no-untyped-def]
 def mean_path(block, t, path):  # type: ignore[no-untyped-def]
     """E[x_s | x_t] (steps, X) from the first x, at t."""
     for s in range(1, path.shape[0]):
-        process_ahead(block, t, path[0], t + s - 1, path[s - 1], path[s])
+        _common_mean(block, t + s - 1, path[s - 1], path[s])
+
+
+@jit
+def rare_mean_path(block, t, path):  # type: ignore[no-untyped-def]
+    """Likewise."""
+    for s in range(1, path.shape[0]):
+        _rare_mean(block, t, path[0], t + s - 1, path[s - 1], path[s])
 
 
 @jit
 def draw(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
     """x_{t+1} given x_t, of a model whose parameters[0] says where its process begins."""
-    process_draw(parameters[int(parameters[0]) :], t, x, generator, out)
+    _common_draw(parameters[int(parameters[0]) :], t, x, generator, out)
+
+
+@jit
+def draw_rare(parameters, t, x, generator, out):  # type: ignore[no-untyped-def]
+    """Likewise."""
+    _rare_draw(parameters[int(parameters[0]) :], t, x, generator, out)
 
 
 @jit
 def successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
     """All values of x_{t+1} and their probabilities; 0 where there are infinitely many."""
-    return process_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
+    return _common_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
+
+
+@jit
+def rare_successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
+    """Likewise."""
+    return _rare_successors(parameters[int(parameters[0]) :], t, x, states, probabilities)
+
+
+def is_common(block: FloatArray) -> bool:
+    """Whether a process's numbers are of one of the common laws."""
+    return bool(block[0] <= COMMON)
+
+
+def functions(parameters: FloatArray) -> dict[str, Any]:
+    """`draw` and `successors` of a model whose parameters[0] says where its process begins."""
+    if is_common(parameters[int(parameters[0]) :]):
+        return {"draw": draw, "successors": successors}
+    return {"draw": draw_rare, "successors": rare_successors}
 
 
 class Shipped(ABC):
@@ -456,17 +509,22 @@ class Shipped(ABC):
 
     def kernel_parameters(self, steps: int, quantiles: int = 0) -> FloatArray:
         """The process as flat numbers for compiled functions, good for times 0 .. steps - 1."""
+        return self._parameters(steps, quantiles)[1:]
+
+    def _parameters(self, steps: int, quantiles: int) -> FloatArray:
+        """These numbers as those of a model that has nothing else."""
         rows = steps if self._dated else 1
         known: dict[int, tuple[int, FloatArray]] = self.__dict__.setdefault("_blocks", {})
         if quantiles not in known or known[quantiles][0] < rows:
-            known[quantiles] = rows, self._block(rows, quantiles)
+            known[quantiles] = rows, np.concatenate([[1.0], self._block(rows, quantiles)])
         return known[quantiles][1]
 
     def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
         """x_{t+1} for each x_t: (n, X) -> (n, X)."""
         x = np.ascontiguousarray(exogenous, dtype=np.float64)
         out = np.empty_like(x)
-        draw_rows(self.kernel_parameters(t + 1), t, x, generator, out)
+        block = self.kernel_parameters(t + 1)
+        (draw_rows if is_common(block) else draw_rare_rows)(block, t, x, generator, out)
         return out
 
     def sample_paths(
@@ -480,7 +538,8 @@ class Shipped(ABC):
         path = np.empty((whole_number(steps, "steps", minimum=1), len(self.start)))
         path[0] = given_start(self, start)
         if steps > 1:
-            mean_path(self.kernel_parameters(t + steps - 1), t, path)
+            block = self.kernel_parameters(t + steps - 1)
+            (mean_path if is_common(block) else rare_mean_path)(block, t, path)
         return path
 
     def _listed(self, t: int, x: FloatArray, quantiles: int = 0) -> tuple[FloatArray, FloatArray]:
@@ -488,8 +547,8 @@ class Shipped(ABC):
         most = self.most_successors(quantiles)
         values, chances = np.empty((most, len(self.start))), np.empty(most)
         x = np.array(x, dtype=np.float64, ndmin=1)
-        block = self.kernel_parameters(t + 1, quantiles)
-        found = process_successors(block, t, x, values, chances)
+        parameters = self._parameters(t + 1, quantiles)
+        found = functions(parameters)["successors"](parameters, t, x, values, chances)
         return values[:found], chances[:found]
 
 

@@ -41,9 +41,9 @@ from numba.experimental import structref
 
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
-from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, borrowed, outer
+from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, Held, borrowed, outer
 from counterplan.planning.model import ExogenousModel
-from counterplan.planning.processes.laws import draw, successors
+from counterplan.planning.processes.laws import draw, functions
 
 DRAW = types.void(VECTOR, types.int64, VECTOR, GENERATOR, VECTOR)
 SUCCESSORS = types.int64(VECTOR, types.int64, VECTOR, MATRIX, VECTOR)
@@ -128,9 +128,9 @@ class Kernel:
         parameters it begins (`compiled.Layout`: 'rest'); `fields`: all else but the start."""
         start = model.start
         at = {"exogenous": start.exogenous, "resource": start.resource}
-        own = {"draw": draw, "successors": successors, "horizon": model.horizon}
-        made = cls(**{**own, **at, **fields})
-        if play is not None:
+        own = functions(fields["parameters"])
+        made = cls(**{**own, **at, "horizon": model.horizon, **fields})
+        if play is not None and made.draw is draw:
             _fused[made.draw, made.actions, made.step, made.policy] = play
             _fused.setdefault((made.draw, made.actions, made.step, uniform_policy), play)
         return made
@@ -169,7 +169,8 @@ _NUMBERS = {
 }
 _FUNCTIONS = [types.FunctionType(one) for one in SIGNATURES.values()]
 Model: Any = namedtuple("Model", [*SIGNATURES, *_NUMBERS])  # type: ignore[misc]
-MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS.values()], Model)  # type: ignore[no-untyped-call]
+_MODEL = types.NamedTuple([*_FUNCTIONS, *_NUMBERS.values()], Model)  # type: ignore[no-untyped-call]
+MODEL = Held(_MODEL)
 
 SELECT = types.int64(VECTOR, types.float64, VECTOR, MATRIX, GENERATOR)
 BACKUP = types.void(VECTOR, VECTOR, MATRIX)
@@ -186,7 +187,7 @@ _INSIDE = {
 _PARTS = [types.FunctionType(one) for one in (SELECT, BACKUP, LEAF_SIGNATURE, PLAY)]
 _PART_NAMES = ["select", "backup", "leaf", "play", "settings", *_INSIDE]
 PartSet: Any = namedtuple("PartSet", _PART_NAMES)  # type: ignore[misc]
-PARTS = types.NamedTuple([*_PARTS, VECTOR, *_INSIDE.values()], PartSet)  # type: ignore[no-untyped-call]
+_PARTSET = types.NamedTuple([*_PARTS, VECTOR, *_INSIDE.values()], PartSet)  # type: ignore[no-untyped-call]
 
 
 @njit(LEAF_SIGNATURE, cache=True)
@@ -206,7 +207,7 @@ class Engine(structref.StructRefProxy):
 
 
 structref.define_boxing(EngineType, Engine)  # type: ignore[no-untyped-call]
-ENGINE = EngineType([("model", MODEL), ("parts", PARTS)])  # type: ignore[no-untyped-call]
+ENGINE = EngineType([("model", _MODEL), ("parts", _PARTSET)])  # type: ignore[no-untyped-call]
 new: Any = structref.new
 
 
@@ -216,8 +217,9 @@ def with_model(draw, successors, actions, step, policy, bounds, numbers):  # typ
     T, finite, flat, tables, limits, offered, x, d = numbers
     made = new(ENGINE)
     # fmt: off
-    made.model = borrowed(Model(draw, successors, actions, step, policy, bounds, T, finite, flat,  # type: ignore[call-arg]
-                                tables, limits, offered, x, d))
+    made.model = Model(draw, successors, actions, step, policy, bounds, T, finite, borrowed(flat),  # type: ignore[call-arg]
+                       borrowed(tables), borrowed(limits), borrowed(offered), borrowed(x),
+                       borrowed(d))
     # fmt: on
     return made
 

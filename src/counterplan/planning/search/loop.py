@@ -68,7 +68,6 @@ from counterplan.planning.compiled import (
     VECTOR,
     borrowed,
     inlined,
-    inner,
     outer,
     set_whole,
     whole,
@@ -79,8 +78,6 @@ from counterplan.planning.search.kernel import (
     ENGINE,
     ENTROPY,
     LEAF,
-    MODEL,
-    PARTS,
     VALUE,
     VISITS,
     WEIGHT,
@@ -544,7 +541,7 @@ def back_up(model, parts, tree, t, depth, value):  # type: ignore[no-untyped-def
     tree.root[row, 2] += away * (value - tree.root[row, 1])
 
 
-@inner(types.int64(MODEL, PARTS, TREE, types.int64, types.int64, GENERATOR))
+@inlined
 def run(model, parts, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
     """`search` without handles."""
     # Never so; but from here on the compiler knows the widths, and multiplies by no other.
@@ -568,7 +565,8 @@ def run(model, parts, tree, t, simulations, generator):  # type: ignore[no-untyp
 def search(engine, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
     """Run simulations from the tree's root at time t until they are done or the arrays are full;
     how many have been done in all."""
-    return run(engine.model, engine.parts, borrowed(tree), t, simulations, borrowed(generator))
+    model, parts, tree = borrowed(engine.model), borrowed(engine.parts), borrowed(tree)
+    return run(model, parts, tree, t, simulations, borrowed(generator))
 
 
 @inlined
@@ -597,7 +595,7 @@ def follow(engine, tree, question, generator, waiting, out):  # type: ignore[no-
     """Value and standard error (2,) of following the search; the question is the time, the root's
     edge, and about how many rollouts to play. Depth first: at every time at most the successors of
     one node wait, with their edge, exogenous node, time and weight (waiting, 4)."""
-    model, parts, tree = engine.model, engine.parts, borrowed(tree)
+    model, parts, tree = borrowed(engine.model), borrowed(engine.parts), borrowed(tree)
     generator, waiting = borrowed(generator), borrowed(waiting)
     waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = question[1], 0, question[0], 1.0
     size, value, variance = 1, 0.0, 0.0
@@ -660,6 +658,7 @@ def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int
 
     growing = {name: memory(rows[i], wide, kind) for name, (i, kind, wide) in _GROWING.items()}
     tables = {name: _table(name, int(1.5 * rows[i])) for name, i in _TABLES.items()}
+    counts[ROOM, IN_LINKS] = 2 * len(tables["links"]) // 3
     fixed = {
         "counts": counts,
         "path": np.zeros((T, 3), dtype=np.int64),
@@ -692,8 +691,9 @@ def grown(tree: Any) -> Any:
     for name, i in _TABLES.items():
         if full[i]:
             larger[name] = _table(name, 2 * len(getattr(tree, name)))
-    result = tree._replace(**larger)
-    _refill(result, tree.links, *(bool(full[i]) for i in _TABLES.values()))
+    result, tables = tree._replace(**larger), [bool(full[i]) for i in _TABLES.values()]
+    if any(tables):
+        _refill(result, tree.links, *tables)
     return result
 
 

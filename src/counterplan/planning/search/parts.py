@@ -31,12 +31,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from counterplan.core.validation import FloatArray
 from counterplan.planning.compiled import (
-    GENERATOR,
-    VECTOR,
+    another,
     borrowed,
     inlined,
     inner,
@@ -53,9 +51,7 @@ from counterplan.planning.search.kernel import (
     EPSILON,
     EXPLORATION,
     LEAF,
-    MODEL,
     OWN_LEAF,
-    PARTS,
     ROLLOUT,
     SCALE,
     SIGNATURES,
@@ -205,7 +201,7 @@ def leaf_value(model, parts, t, x, d, generator):  # type: ignore[no-untyped-def
     unless they are to be forgotten."""
     how, settings = parts.how, parts.settings
     if how == OWN_LEAF:
-        return parts.leaf(model, settings, t, x, d, generator)
+        return parts.leaf(another(model), settings, t, x, d, generator)
     value = 0.0
     if how != BOUNDED:
         value = play_on(model, parts, False, t, x, d, generator)
@@ -226,11 +222,7 @@ def leaf_value(model, parts, t, x, d, generator):  # type: ignore[no-untyped-def
     return value if np.isinf(low) else low + settings[TRUST] * (value - low)
 
 
-_MOMENTS = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]
-_FROM = types.Tuple([types.int64, VECTOR, VECTOR])  # type: ignore[no-untyped-call]
-
-
-@inner(_MOMENTS(MODEL, PARTS, types.boolean, _FROM, types.int64, GENERATOR))
+@inner
 def sampled_returns(model, parts, is_random, state, plays, generator):  # type: ignore[no-untyped-def]
     """The mean and the sum of squared deviations of some returns from a state (Welford)."""
     t, x, d = state
@@ -246,7 +238,8 @@ def sampled_returns(model, parts, is_random, state, plays, generator):  # type: 
 @outer
 def pilot(engine, t, x, d, plays, generator):  # type: ignore[no-untyped-def]
     """The standard deviation of the returns of random play from a state."""
-    model, parts, state = engine.model, engine.parts, (t, borrowed(x), borrowed(d))
+    model, parts = borrowed(engine.model), borrowed(engine.parts)
+    state = t, borrowed(x), borrowed(d)
     _, squares = sampled_returns(model, parts, True, state, plays, borrowed(generator))
     return np.sqrt(squares / max(plays - 1, 1))
 
