@@ -167,7 +167,7 @@ def irregular(tmp_path: Path, episodes: int = 40) -> Path:
 
 def test_irregular_visits_from_draft_to_answer(tmp_path: Path) -> None:
     path = irregular(tmp_path)
-    schema = cp.tables.draft_schema(path)
+    schema = cp.draft_schema(path)
     assert (schema.dates, schema.unit, schema.gaps) == (True, "d", "input")
     model = fit_continuous(path, IRREGULAR, {"hidden": 16, "epochs": 60, "lipschitz": None}).model
     assert model.about["actions"] == ["dose", "gap"]

@@ -13,7 +13,7 @@ import typer
 from counterplan import __version__
 from counterplan.cli.support import OneLineErrors
 
-COMMANDS = ("demo", "schema", "fit", "explain", "cases", "serve", "report", "plan")
+COMMANDS = ("demo", "episodes", "schema", "fit", "explain", "cases", "serve", "report", "plan")
 # The exit code after Ctrl-C, as shells have it.
 INTERRUPTED = 130
 

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import stat
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,6 +144,24 @@ def decode(path: str | Path, content: bytes) -> str:
         raise FileError(
             f"{path}, line {line}: is not text in UTF-8 (byte 0x{value:02x}); save it as UTF-8"
         ) from None
+
+
+def read_toml(path: str | Path, what: str, most: int) -> dict[str, Any]:
+    """What a TOML file holds."""
+    return parse_toml(path, decode(path, read_bytes(path, what, most)))
+
+
+def parse_toml(path: str | Path, text: str) -> dict[str, Any]:
+    """What TOML text, of the file `path`, holds."""
+    try:
+        return tomllib.loads(text.replace("\r\n", "\n"))
+    except tomllib.TOMLDecodeError as problem:
+        reason = " ".join(str(problem).split())[:200]
+        raise FileError(f"{path}: is not TOML: {reason}; correct the file") from None
+    except RecursionError:
+        raise FileError(f"{path}: is nested too deeply; correct the file") from None
+    except ValueError:  # Python reads no longer ones
+        raise FileError(f"{path}: a number in it has thousands of digits; correct it") from None
 
 
 def read_json(path: str | Path, what: str, most: int = LARGEST_JSON) -> Any:

@@ -71,9 +71,10 @@ def stated(name: str) -> ProblemChoice:
     """What a name or a .toml file says by itself; a file is data: it names shipped problems."""
     if not name.endswith(STATEMENT):
         return ProblemChoice(name)
-    from counterplan.domains.storage_file import read_toml
+    from counterplan.core.files import read_toml
+    from counterplan.domains.storage_file import LARGEST, WHAT
 
-    entries = read_toml(Path(name))
+    entries = read_toml(Path(name), WHAT, LARGEST)
     domain = entries.pop("domain", STORAGE)
     if domain == STORAGE:
         return ProblemChoice(STORAGE, {"file": Path(name)})

@@ -30,13 +30,12 @@ With `domain = "bunkering"` (or another shipped problem) the file's other entrie
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from counterplan.core.files import decode, read_bytes
+from counterplan.core.files import read_toml
 from counterplan.domains.storage import Demand, Flow, Storage, Store, closest
 from counterplan.errors import CounterplanError, FileError, InputError
 from counterplan.planning.processes.base import Process, number
@@ -76,16 +75,6 @@ class StatedStorage(Storage):
         return read_storage(file, prices, horizon, change)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """What a file holds."""
-    text = decode(path, read_bytes(path, WHAT, LARGEST))
-    try:
-        return tomllib.loads(text.replace("\r\n", "\n"))
-    except (ValueError, RecursionError) as problem:
-        reason = " ".join(str(problem).split())[:200]
-        raise FileError(f"{path}: is not TOML: {reason}; correct the file") from None
-
-
 def read_storage(
     path: Path,
     prices: Path | None = None,
@@ -93,7 +82,7 @@ def read_storage(
     change: str | None = None,
 ) -> Storage:
     """The problem that a file states, with what is said beside it."""
-    document = read_toml(path)
+    document = read_toml(path, WHAT, LARGEST)
     if change is not None:
         _replace(document, change)
     try:

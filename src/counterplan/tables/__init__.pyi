@@ -1,6 +1,7 @@
 from . import formats as formats
 from .episodes import read_episodes as read_episodes
 from .episodes import write_episodes as write_episodes
+from .events import episodes_from_events as episodes_from_events
 from .layout import SchemaLayout as SchemaLayout
 from .layout import layout_of_model as layout_of_model
 from .models import save_model as save_model

@@ -46,7 +46,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -59,11 +58,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from counterplan.core.dates import UNITS
-from counterplan.core.files import decode, read_bytes, read_json, suffix_of
+from counterplan.core.files import parse_toml, read_json, read_toml, suffix_of
 from counterplan.core.shown import Shown
 from counterplan.core.table import LARGEST_NUMBER, MOST_COLUMNS, MOST_LINES, as_number, shown
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.errors import FileError, InputError, MistakesError
+from counterplan.errors import InputError, MistakesError
 
 WHAT = "a schema: [table] and [columns.NAME] with a role for each column"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
@@ -396,24 +395,11 @@ def read_schema(source: Schema | str | PathLike[str] | Mapping[str, Any]) -> Sch
     if isinstance(source, Mapping):
         return schema_from_dict(source)
     if isinstance(source, str) and "\n" in source:
-        return _from_toml(source, "schema")
+        return schema_from_dict(parse_toml("schema", source))
     path = Path(source)
     if suffix_of(path, (".toml", ".json"), "schema files") == ".json":
         return schema_from_dict(read_json(path, WHAT, LARGEST_SCHEMA), str(path))
-    return _from_toml(decode(path, read_bytes(path, WHAT, LARGEST_SCHEMA)), str(path))
-
-
-def _from_toml(text: str, path: str) -> Schema:
-    try:
-        document = tomllib.loads(text.replace("\r\n", "\n"))
-    except tomllib.TOMLDecodeError as problem:
-        reason = str(problem).replace("\n", " ")
-        raise FileError(f"{path}: is not TOML: {reason}; correct the file") from None
-    except RecursionError:
-        raise FileError(f"{path}: is nested too deeply; expected {WHAT}") from None
-    except ValueError:  # Python reads no longer ones
-        raise FileError(f"{path}: a number in it has thousands of digits; correct it") from None
-    return schema_from_dict(document, path)
+    return schema_from_dict(read_toml(path, WHAT, LARGEST_SCHEMA), str(path))
 
 
 def schema_from_dict(document: Any, where: str = "schema") -> Schema:

@@ -1,0 +1,685 @@
+"""Clinical events to a table of episodes with its schema: MEDS shards, or an extract of OMOP.
+
+    [episodes]
+    window = "4h"                   # the length of a step: min, h, d
+    start = ["ICU_ADMISSION//*"]    # events that begin an episode; a * stands for any ending. Not
+    end = ["ICU_DISCHARGE//*"]      # given: from a subject's first event to its last. OMOP: visits
+    visit = "hadm_id"               # or a column that names the visit of an event
+    max_steps = 60
+    min_steps = 2
+
+    [features.lactate]              # a state; also [fixed.NAME], known from the start on
+    codes = ["LAB//50813//mmol/L"]
+    take = "last"                   # of a window: last, mean, min, max, sum, count
+    carry = "24h"                   # a value counts for so long; for ever if not given
+    age = true                      # a column more: how old the value is, in hours
+    unit = "mmol/L"                 # events in other units are refused, unless
+    convert = {"mg/dL" = 0.111}     # a factor says what they are (or [factor, offset])
+    low = 0                         # what is outside is left out
+    high = 40
+    better = "lower"                # `missing`, `better` and `weight` go into the schema
+
+    [actions.vasopressor]
+    codes = ["INFUSION//221906"]    # amounts are summed; those with an end are spread until then
+    unit = "mcg"
+    bins = 4                        # 0, and medians of so many bins; or levels = [0, 5, 10]
+
+    [outcomes.died]
+    codes = ["MEDS_DEATH"]          # whether there was one until the end of the episode, or later
+    within = "30d"
+
+What a state holds was known when its step began, and an action is what was done until the next one:
+of step t, which begins at b_t, a feature is taken from events in (b_{t-1}, b_t] (of the first: in
+the window before), an amount from those in [b_t, b_{t+1}). So no effect is taken for a cause. Steps
+before the first at which every feature is known are left out, unless a feature says `missing`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from counterplan.core.files import read_toml
+from counterplan.core.parquet import open_parquet
+from counterplan.errors import FileError, counted
+from counterplan.tables.schema import Schema, schema_from_dict
+
+if TYPE_CHECKING:
+    import polars as pl
+
+WHAT = "how events become episodes: [episodes], [features.NAME] and [actions.NAME]"
+LARGEST_CONFIG = 10_000_000
+MICROSECONDS = {"min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(min|h|d)\s*")
+BIRTH, YEAR = "MEDS_BIRTH", 365.25 * MICROSECONDS["d"]
+# What events are made of, whatever they come from.
+EVENT = ("subject", "time", "code", "value", "unit", "until")
+# Codes that are listed where there is no configuration yet, and units in a message.
+MOST_CODES, MOST_UNITS = 40, 4
+OMOP_TABLES = ("visit_occurrence", "measurement", "drug_exposure", "person", "death")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _microseconds(text: Any) -> int:
+    found = DURATION.fullmatch(text) if isinstance(text, str) else None
+    if found is None or not float(found[1]):
+        raise ValueError(f'{text!r} is no length of time: write "30min", "4h" or "7d"')
+    return round(float(found[1]) * MICROSECONDS[found[2]])
+
+
+class Episodes(_Strict):
+    """Where episodes begin and end, and how long a step is."""
+
+    window: int
+    start: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
+    visit: str | None = None
+    max_steps: int = Field(default=1_000, ge=1)
+    min_steps: int = Field(default=2, ge=1)
+
+    _read = field_validator("window", mode="before")(_microseconds)
+
+
+class Taken(_Strict):
+    """A column: which events, what is taken of them, and what it means."""
+
+    codes: tuple[str, ...] = Field(min_length=1)
+    unit: str = ""
+    convert: Mapping[str, float | tuple[float, float]] = {}
+    low: float | None = None
+    high: float | None = None
+
+
+class Feature(Taken):
+    """A state, or what is fixed."""
+
+    take: Literal["last", "mean", "min", "max", "sum", "count", "years"] = "last"
+    carry: int | None = None
+    age: bool = False
+    missing: Literal["refuse", "mean", "median"] = "refuse"
+    better: Literal["lower", "higher"] | None = None
+    weight: float = 1.0
+
+    _read = field_validator("carry", mode="before")(_microseconds)
+
+
+class Amount(Taken):
+    """An action: amounts that are summed."""
+
+    bins: int | None = Field(default=None, ge=1, le=20)
+    levels: tuple[float, ...] = ()
+
+
+class Outcome(_Strict):
+    """Whether something happened."""
+
+    codes: tuple[str, ...] = Field(min_length=1)
+    within: int = 0
+
+    _read = field_validator("within", mode="before")(_microseconds)
+
+
+class Config(_Strict):
+    """How events become episodes."""
+
+    episodes: Episodes
+    features: dict[str, Feature] = Field(min_length=1)
+    actions: dict[str, Amount] = Field(min_length=1)
+    fixed: dict[str, Feature] = {}
+    outcomes: dict[str, Outcome] = {}
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        return {**self.fixed, **self.features, **self.actions, **self.outcomes}
+
+
+class EventTable(NamedTuple):
+    """Episodes as a table with its schema, and what to say about them, a line each."""
+
+    frame: pl.DataFrame
+    schema: Schema
+    notes: list[str]
+
+
+def read_config(source: str | Path | Mapping[str, Any]) -> Config:
+    """The configuration in a .toml file, or in plain values."""
+    name = "config" if isinstance(source, Mapping) else str(source)
+    given = source if isinstance(source, Mapping) else read_toml(Path(source), WHAT, LARGEST_CONFIG)
+    try:
+        found = Config.model_validate(given)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        reason = first["msg"].removeprefix("Value error, ")
+        raise FileError(f"{name}, {where}: {reason}; expected {WHAT}") from None
+    names = [*found.fixed, *found.features, *found.actions, *found.outcomes]
+    names += [f"{one}_age" for one, each in found.features.items() if each.age]
+    for one in {"episode_id", "t"} & {*names} or {x for x in names if names.count(x) > 1}:
+        raise FileError(f"{name}: two columns are called {one!r}; choose another name")
+    for one, each in found.actions.items():
+        if (each.bins is None) == (not each.levels):
+            raise FileError(f"{name}, actions.{one}: give either bins = 4 or levels = [0, 5, 10]")
+    return found
+
+
+def episodes_from_events(
+    folder: str | Path, config: str | Path | Config | Mapping[str, Any]
+) -> EventTable:
+    """Episodes of the events in a folder: MEDS shards (.parquet, in folders at will), or tables of
+    OMOP (visit_occurrence, measurement, drug_exposure, and where given person, death), .csv or
+    .parquet."""
+    found = config if isinstance(config, Config) else read_config(config)
+    return _Build(open_events(folder, found.episodes.visit), found).table()
+
+
+# --- Events, whatever they come from ----------------------------------------------------------
+
+
+class Events(NamedTuple):
+    """A row for each event (EVENT, and `visit` where it was asked for), and the visits if known:
+    subject, start, end, name."""
+
+    rows: pl.LazyFrame
+    visits: pl.DataFrame | None
+    has_units: bool
+    name: str
+
+
+def open_events(folder: str | Path, visit: str | None = None) -> Events:
+    """The events of a folder."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise FileError(f"{folder}: no such folder; give one with MEDS shards or OMOP tables")
+    tables = {
+        one.stem.lower(): one
+        for one in sorted(root.iterdir())
+        if one.suffix in (".csv", ".parquet") and one.stem.lower() in OMOP_TABLES
+    }
+    if "visit_occurrence" in tables and visit is None:
+        return _omop(root, tables)
+    return _meds(root, visit)
+
+
+def _meds(root: Path, visit: str | None) -> Events:
+    import polars as pl
+
+    files = [one for one in sorted(root.rglob("*.parquet")) if "metadata" not in one.parts]
+    if not files:
+        raise FileError(
+            f"{root}: has neither MEDS shards (.parquet) nor OMOP tables (visit_occurrence.csv, "
+            "measurement.csv, ...); give the folder that holds them"
+        )
+    parts, units = [], False
+    for path in files:
+        kinds = open_parquet(path).kinds
+        for name in ("subject_id", "time", "code", "numeric_value", *([visit] if visit else ())):
+            if name not in kinds:
+                raise FileError(f"{path}: has no column {name!r}, so it is no MEDS table of events")
+        unit = pl.col("unit").cast(pl.String) if "unit" in kinds else pl.lit(None, pl.String)
+        units |= "unit" in kinds
+        more = [pl.col(visit).cast(pl.String).alias("visit")] if visit else []
+        parts.append(
+            pl.scan_parquet(path, glob=False, hive_partitioning=False).select(
+                pl.col("subject_id").cast(pl.String).alias("subject"),
+                pl.col("time").cast(pl.Datetime("us")),
+                pl.col("code").cast(pl.String),
+                pl.col("numeric_value").cast(pl.Float64).alias("value"),
+                unit.alias("unit"),
+                pl.lit(None, pl.Datetime("us")).alias("until"),
+                *more,
+            )
+        )
+    return Events(pl.concat(parts), None, units, str(root))
+
+
+def _omop(root: Path, tables: Mapping[str, Path]) -> Events:
+    import polars as pl
+
+    def read(name: str, columns: Mapping[str, tuple[str, ...]]) -> pl.LazyFrame | None:
+        """Columns by the first of their names that is there; None of a table that is not."""
+        if name not in tables:
+            return None
+        path = tables[name]
+        if path.suffix == ".parquet":
+            open_parquet(path)
+            scan = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+        else:
+            scan = pl.scan_csv(path, glob=False, infer_schema=False)
+        known = {one.lower(): one for one in scan.collect_schema().names()}
+        chosen = []
+        for wanted, names in columns.items():
+            there = next((known[one] for one in names if one in known), None)
+            if there is None and wanted in ("subject", "time", "code", "start", "end", "visit"):
+                raise FileError(f"{path}: has no column {names[0]!r}; give OMOP's table {name}")
+            text = pl.lit(None, pl.String) if there is None else pl.col(there).cast(pl.String)
+            chosen.append(text.alias(wanted))
+        return scan.select(chosen)
+
+    def moment(name: str) -> pl.Expr:
+        """Date-times and dates, as CSV or Parquet has them."""
+        text = pl.col(name).str.replace("T", " ").str.slice(0, 19)
+        padded = pl.when(text.str.len_chars() == 10).then(text + " 00:00:00").otherwise(text)
+        return padded.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us").alias(name)
+
+    person = ("person_id",)
+    visits = read("visit_occurrence", {
+        "subject": person, "name": ("visit_occurrence_id",),
+        "start": ("visit_start_datetime", "visit_start_date"),
+        "end": ("visit_end_datetime", "visit_end_date"),
+    })  # fmt: skip
+    assert visits is not None
+    measured = read("measurement", {
+        "subject": person, "code": ("measurement_concept_id",),
+        "time": ("measurement_datetime", "measurement_date"), "value": ("value_as_number",),
+        "unit": ("unit_source_value", "unit_concept_id"),
+    })  # fmt: skip
+    given = read("drug_exposure", {
+        "subject": person, "code": ("drug_concept_id",),
+        "time": ("drug_exposure_start_datetime", "drug_exposure_start_date"),
+        "until": ("drug_exposure_end_datetime",), "value": ("quantity",),
+        "unit": ("dose_unit_source_value",),
+    })  # fmt: skip
+    died = read("death", {"subject": person, "time": ("death_datetime", "death_date")})
+    people = read("person", {
+        "subject": person, "time": ("birth_datetime", "year_of_birth"),
+        "code": ("gender_concept_id",),
+    })  # fmt: skip
+    parts: list[pl.LazyFrame] = [one for one in (measured, given) if one is not None]
+    if died is not None:
+        parts.append(died.with_columns(pl.lit("MEDS_DEATH").alias("code")))
+    if people is not None:
+        year = pl.col("time").str.len_chars() == 4
+        born = pl.when(year).then(pl.col("time") + "-07-01").otherwise(pl.col("time"))
+        parts.append(people.with_columns(born.alias("time"), pl.lit(BIRTH).alias("code")))
+        parts.append(people.select(
+            "subject", (pl.lit("gender//") + pl.col("code")).alias("code"),
+            pl.lit(None, pl.String).alias("time"),
+        ))  # fmt: skip
+    rows = pl.concat(parts, how="diagonal")
+    known = rows.collect_schema().names()
+    lacking = [pl.lit(None, pl.String).alias(one) for one in EVENT if one not in known]
+    rows = rows.with_columns(lacking).with_columns(
+        moment("time"), moment("until"), pl.col("value").cast(pl.Float64, strict=False)
+    )
+    stays = visits.with_columns(moment("start"), moment("end")).collect()
+    return Events(rows.select(EVENT), stays.drop_nulls(), True, str(root))
+
+
+def frequent_codes(folder: str | Path) -> pl.DataFrame:
+    """The codes of a folder, the most frequent first, with units and what their values are like:
+    what a configuration is written from."""
+    import polars as pl
+
+    rows = open_events(folder).rows
+    value = pl.col("value")
+    found = rows.group_by("code", "unit").agg(
+        pl.len().alias("events"), pl.col("subject").n_unique().alias("subjects"),
+        value.quantile(0.05).alias("5 %"), value.median().alias("median"),
+        value.quantile(0.95).alias("95 %"),
+    )  # fmt: skip
+    return found.sort("events", "code", descending=[True, False]).head(MOST_CODES).collect()
+
+
+# --- Episodes ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Build:
+    """One table in the making."""
+
+    events: Events
+    config: Config
+
+    def __post_init__(self) -> None:
+        self.notes: list[str] = []
+        self.window = self.config.episodes.window
+
+    def table(self) -> EventTable:
+        import polars as pl
+
+        codes = self._codes()
+        stays = self._stays(codes)
+        taken = self._taken(codes, stays)
+        spine = stays.select("episode_id", pl.int_ranges("steps").alias("t")).explode("t")
+        frame = spine.sort("episode_id", "t")
+        for name, feature in {**self.config.fixed, **self.config.features}.items():
+            frame = self._with_feature(frame, name, feature, taken, stays)
+        for name in self.config.actions:
+            frame = self._with_amount(frame, name, taken)
+        frame = self._complete(frame)
+        for name, outcome in self.config.outcomes.items():
+            frame = self._with_outcome(frame, name, outcome, taken, stays)
+        levels = {}
+        for name, amount in self.config.actions.items():
+            frame, levels[name] = self._in_levels(frame, name, amount)
+        return EventTable(frame, self._schema(frame, levels), self.notes)
+
+    def _codes(self) -> pl.DataFrame:
+        """(code, column): which events belong to which columns; refuses codes that match none."""
+        import polars as pl
+
+        known = self.events.rows.select("code").unique().drop_nulls().collect()["code"].to_list()
+        ends = {"(start)": self.config.episodes.start, "(end)": self.config.episodes.end}
+        wanted = {name: one.codes for name, one in self.config.columns.items()} | ends
+        found: list[tuple[str, str]] = []
+        for name, patterns in wanted.items():
+            for pattern in patterns:
+                prefix = pattern.removesuffix("*")
+                whole = prefix == pattern
+                matched = [c for c in known if (c == pattern if whole else c.startswith(prefix))]
+                found += [(code, name) for code in matched]
+                if not matched:
+                    near = get_close_matches(prefix, known, 3, 0.5)
+                    hint = f": did you mean {', '.join(map(repr, near))}?" if near else ""
+                    raise FileError(
+                        f"{self.events.name}: no event has the code {pattern!r} of {name}{hint}; "
+                        "`counterplan episodes FOLDER` lists the frequent ones"
+                    )
+        return pl.DataFrame(found, schema=["code", "column"], orient="row").unique()
+
+    def _stays(self, codes: pl.DataFrame) -> pl.DataFrame:
+        """(episode_id, subject, start, end, steps)"""
+        import polars as pl
+
+        stays = self._known_stays(codes)
+        length = (pl.col("end") - pl.col("start")).dt.total_microseconds()
+        steps = ((length + self.window - 1) // self.window).clip(0, self.config.episodes.max_steps)
+        stays = stays.with_columns(steps.cast(pl.Int64).alias("steps"))
+        long = stays.filter(pl.col("steps") >= self.config.episodes.min_steps)
+        least = counted(self.config.episodes.min_steps, "step")
+        if short := stays.height - long.height:
+            self.notes.append(f"{counted(short, 'episode')} shorter than {least}: left out")
+        if long.is_empty():
+            raise FileError(
+                f"{self.events.name}: no episode has {least}; see `start`, `end` and `window`"
+            )
+        if "name" in long.columns:
+            return long.rename({"name": "episode_id"})
+        number = pl.int_range(pl.len()).over("subject") + 1
+        alone = pl.len().over("subject") == 1
+        ids = pl.when(alone).then("subject").otherwise(pl.format("{}-{}", "subject", number))
+        return long.sort("subject", "start").with_columns(ids.alias("episode_id"))
+
+    def _known_stays(self, codes: pl.DataFrame) -> pl.DataFrame:
+        """(subject, start, end, and its name where it has one)"""
+        import polars as pl
+
+        if self.events.visits is not None:
+            return self.events.visits
+        timed = self.events.rows.filter(pl.col("time").is_not_null())
+        relevant = timed.filter(pl.col("code").is_in(codes["code"].unique().to_list()))
+        ends = [pl.col("time").min().alias("start"), pl.col("time").max().alias("end")]
+        if self.config.episodes.visit is not None:
+            within = relevant.filter(pl.col("visit").is_not_null())
+            return within.group_by("subject", pl.col("visit").alias("name")).agg(ends).collect()
+        if not self.config.episodes.start:
+            alive = relevant.filter(pl.col("code") != BIRTH)
+            return alive.group_by("subject").agg(ends).collect()
+        marks = {
+            kind: relevant.filter(
+                pl.col("code").is_in(codes.filter(column=kind)["code"].to_list())
+            ).select("subject", "time").unique().sort("time").collect()
+            for kind in ("(start)", "(end)")
+        }  # fmt: skip
+        last = relevant.group_by("subject").agg(pl.col("time").max().alias("last")).collect()
+        begun = marks["(start)"].sort("subject", "time").rename({"time": "start"})
+        following = pl.col("start").shift(-1).over("subject").alias("next")
+        begun = begun.with_columns(following).sort("start")
+        ended = marks["(end)"].with_columns(pl.col("time").alias("over"))
+        joined = begun.join_asof(
+            ended, left_on="start", right_on="time", by="subject", strategy="forward",
+            allow_exact_matches=False, check_sortedness=False,
+        ).join(last, on="subject")  # fmt: skip
+        end = pl.min_horizontal(pl.coalesce("over", "last"), "next")
+        return joined.select("subject", "start", end.alias("end"))
+
+    def _taken(self, codes: pl.DataFrame, stays: pl.DataFrame) -> pl.DataFrame:
+        """The events of columns within reach of their episodes, with offsets from the start."""
+        import polars as pl
+
+        wanted = codes.filter(~pl.col("column").is_in(["(start)", "(end)"]))
+        some = self.events.rows.join(wanted.lazy(), on="code").filter(
+            pl.col("subject").is_in(stays["subject"].unique().to_list())
+        )
+        joined = some.join(stays.lazy(), on="subject").with_columns(
+            (pl.col("time") - pl.col("start")).dt.total_microseconds().alias("offset")
+        )
+        after = max((one.within for one in self.config.outcomes.values()), default=0)
+        length = (pl.col("end") - pl.col("start")).dt.total_microseconds()
+        near = pl.col("offset").is_null() | (pl.col("offset") <= length + after)
+        found = joined.filter(near).select(
+            "episode_id", "column", "code", "offset", "value", "unit", "until", "time"
+        ).collect()  # fmt: skip
+        return self._plausible(self._in_units(found))
+
+    def _in_units(self, taken: pl.DataFrame) -> pl.DataFrame:
+        """Values in the units that columns say; refuses what is in others."""
+        import polars as pl
+
+        stated = {n: c for n, c in self.config.columns.items() if getattr(c, "unit", "")}
+        if not self.events.has_units:
+            if stated:
+                self.notes.append("units were not checked: the events have no column 'unit'")
+            return taken
+        value = pl.col("value")
+        for name, column in stated.items():
+            here = (pl.col("column") == name) & (pl.col("unit").fill_null("") != "")
+            known = {column.unit, *column.convert}
+            other = taken.filter(here & ~pl.col("unit").is_in([*known]))
+            if other.height:
+                units = other["unit"].value_counts(sort=True).head(MOST_UNITS)
+                told = ", ".join(f"{count:,} in {unit!r}" for unit, count in units.iter_rows())
+                raise FileError(
+                    f"{self.events.name}: {name} is in {column.unit!r}, but of its events {told}: "
+                    f'say what they are, convert = {{"{units["unit"][0]}" = FACTOR}}'
+                )
+            for unit, given in column.convert.items():
+                factor, offset = given if isinstance(given, tuple) else (given, 0.0)
+                value = (
+                    pl.when(here & (pl.col("unit") == unit)).then(value * factor + offset)
+                    .otherwise(value)
+                )  # fmt: skip
+        return taken.with_columns(value.alias("value"))
+
+    def _plausible(self, taken: pl.DataFrame) -> pl.DataFrame:
+        import polars as pl
+
+        for name, column in self.config.columns.items():
+            low, high = (getattr(column, side, None) for side in ("low", "high"))
+            if low is None and high is None:
+                continue
+            value = pl.col("value")
+            outside = pl.lit(False)
+            outside = outside | (value < low) if low is not None else outside
+            outside = outside | (value > high) if high is not None else outside
+            bad = (pl.col("column") == name) & outside.fill_null(False)
+            if many := taken.filter(bad).height:
+                told = f"{name}: {counted(many, 'value')} outside of its range: left out"
+                self.notes.append(told)
+                taken = taken.filter(~bad)
+        return taken
+
+    def _with_feature(
+        self, frame: pl.DataFrame, name: str, feature: Feature, taken: pl.DataFrame,
+        stays: pl.DataFrame,
+    ) -> pl.DataFrame:  # fmt: skip
+        """What was known of it when each step began."""
+        import polars as pl
+
+        rows = taken.filter(column=name)
+        fixed = name in self.config.fixed
+        value = pl.col("value")
+        if feature.take == "years":
+            years = (
+                stays.select("episode_id", "start")
+                .join(rows, on="episode_id")
+                .group_by("episode_id")
+                .agg(((pl.col("start") - pl.col("time")).dt.total_microseconds() / YEAR).first())
+            )
+            return frame.join(years.rename({"start": name}), on="episode_id", how="left")
+        if rows["value"].null_count() == rows.height:  # what the codes themselves say
+            prefixes = "|".join(re.escape(one.removesuffix("*")) for one in feature.codes)
+            value = pl.col("code").str.replace(f"^(?:{prefixes})", "").alias("value")
+            rows = rows.with_columns(value)
+        if fixed:
+            first = (
+                rows.sort("offset", nulls_last=False)
+                .group_by("episode_id")
+                .agg(pl.col("value").drop_nulls().first().alias(name))
+            )
+            return frame.join(first, on="episode_id", how="left")
+        # In (b_{t-1}, b_t]; everything of the window before the start counts for the first step.
+        step = ((pl.col("offset") + self.window - 1) // self.window).alias("t")
+        rows = rows.filter(pl.col("offset") > -self.window).with_columns(step)
+        kept = rows.drop_nulls("value") if feature.take != "count" else rows
+        aggregated = (
+            kept.sort("offset")
+            .group_by("episode_id", "t")
+            .agg(_aggregate(feature.take).alias(name), pl.col("offset").last().alias("(at)"))
+        )
+        frame = frame.join(aggregated, on=["episode_id", "t"], how="left")
+        frame = frame.with_columns(
+            pl.col(name, "(at)").forward_fill().over("episode_id", order_by="t")
+        )
+        old = pl.col("t") * self.window - pl.col("(at)")
+        if feature.carry is not None:
+            frame = frame.with_columns(pl.when(old <= feature.carry).then(pl.col(name)).alias(name))
+        if feature.age:
+            known = pl.when(pl.col(name).is_not_null()).then(old / MICROSECONDS["h"])
+            frame = frame.with_columns(known.alias(f"{name}_age"))
+        return frame.drop("(at)")
+
+    def _with_amount(self, frame: pl.DataFrame, name: str, taken: pl.DataFrame) -> pl.DataFrame:
+        """What was given in [b_t, b_{t+1}); what has an end is spread evenly until then."""
+        import polars as pl
+
+        rows = taken.filter(column=name).drop_nulls(["value", "offset"])
+        lasts = (pl.col("until") - pl.col("time")).dt.total_microseconds().fill_null(0).clip(0)
+        rows = rows.with_columns(lasts.alias("(lasts)"))
+        first = pl.col("offset").floordiv(self.window)
+        final = (pl.col("offset") + pl.col("(lasts)") - 1).floordiv(self.window)
+        spread = rows.with_columns(
+            pl.int_ranges(first, pl.max_horizontal(first, final) + 1).alias("t")
+        ).explode("t")
+        begin = pl.max_horizontal("offset", pl.col("t") * self.window)
+        over = pl.min_horizontal(
+            pl.col("offset") + pl.col("(lasts)"), (pl.col("t") + 1) * self.window
+        )
+        share = pl.when(pl.col("(lasts)") > 0).then((over - begin) / pl.col("(lasts)")).otherwise(1)
+        summed = spread.group_by("episode_id", "t").agg((pl.col("value") * share).sum().alias(name))
+        found = frame.join(summed, on=["episode_id", "t"], how="left")
+        return found.with_columns(pl.col(name).fill_null(0.0))
+
+    def _complete(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """From the first step on at which everything is known; the rest is told of."""
+        import polars as pl
+
+        needed = [
+            name for name, one in {**self.config.fixed, **self.config.features}.items()
+            if one.missing == "refuse"
+        ]  # fmt: skip
+        if not needed:
+            return frame
+        lacks = frame.group_by("episode_id").agg(pl.col(needed).is_null().all())
+        never = {name: int(lacks[name].sum()) for name in needed}
+        whole = pl.all_horizontal(pl.col(needed).is_not_null())
+        # A later gap, of a value that is too old, ends an episode: nothing can be said beyond it.
+        began = whole.cum_sum().over("episode_id") > 0
+        kept = frame.filter(began)
+        broken = (~whole).cum_sum().over("episode_id") == 0
+        kept = kept.filter(broken)
+        least = self.config.episodes.min_steps
+        kept = kept.filter(pl.len().over("episode_id") >= least)
+        lost = frame["episode_id"].n_unique() - kept["episode_id"].n_unique()
+        if lost:
+            worst = sorted(never, key=lambda one: -never[one])[:MOST_UNITS]
+            told = ", ".join(f"{name} never known in {never[name]:,}" for name in worst)
+            self.notes.append(
+                f"{counted(lost, 'episode')} left out that have no {counted(least, 'step')} with "
+                f'everything known ({told}): say missing = "median", or leave a feature out'
+            )
+        if kept.is_empty():
+            raise FileError(f"{self.events.name}: no episode is left: {self.notes[-1]}")
+        if less := frame.height - kept.height:
+            self.notes.append(f"{counted(less, 'step')} left out at which not everything was known")
+        step = pl.col("t") - pl.col("t").min().over("episode_id")
+        return kept.with_columns(step)
+
+    def _with_outcome(
+        self, frame: pl.DataFrame, name: str, outcome: Outcome, taken: pl.DataFrame,
+        stays: pl.DataFrame,
+    ) -> pl.DataFrame:  # fmt: skip
+        import polars as pl
+
+        length = (pl.col("end") - pl.col("start")).dt.total_microseconds()
+        near = pl.col("offset").is_between(0, length + outcome.within)
+        rows = taken.filter(column=name).join(stays, on="episode_id").filter(near)
+        happened = pl.col("episode_id").is_in(rows["episode_id"].unique().to_list())
+        return frame.with_columns(happened.cast(pl.Int8).alias(name))
+
+    def _in_levels(
+        self, frame: pl.DataFrame, name: str, amount: Amount
+    ) -> tuple[pl.DataFrame, list[float]]:
+        """Amounts as the nearest of few levels: those given, or none and medians of bins."""
+        import polars as pl
+
+        amounts = frame[name].to_numpy()
+        levels = np.unique(amount.levels)
+        edges = (levels[1:] + levels[:-1]) / 2
+        if amount.bins is not None:
+            given = amounts[amounts > 0.0]
+            inner = np.arange(1, amount.bins) / amount.bins
+            cuts = np.unique(np.quantile(given, inner)) if given.size else np.zeros(0)
+            bins = np.searchsorted(cuts, given, side="left")
+            middles = [float(f"{np.median(given[bins == i]):.6g}") for i in np.unique(bins)]
+            # The highest cut may be the largest amount: then nothing lies beyond it.
+            levels, edges = np.array([0.0, *middles]), np.array([0.0, *cuts])[: len(middles)]
+        if len(levels) < 2:
+            told = f"{name} has no amount above 0, so nothing was decided; see its codes"
+            raise FileError(f"{self.events.name}: {told}")
+        chosen = levels[np.searchsorted(edges, amounts, side="left")]
+        return frame.with_columns(pl.Series(name, chosen)), levels.tolist()
+
+    def _schema(self, frame: pl.DataFrame, levels: Mapping[str, list[float]]) -> Schema:
+        hours = self.window / MICROSECONDS["h"]
+        columns: dict[str, Any] = {}
+        for name, one in {**self.config.fixed, **self.config.features}.items():
+            role = "fixed" if name in self.config.fixed else "state"
+            columns[name] = {"role": role, "unit": one.unit, "missing": one.missing}
+            if frame[name].dtype == frame["episode_id"].dtype:  # words
+                words = sorted(frame[name].drop_nulls().unique().to_list())
+                columns[name]["labels"] = words
+                if len(words) < 2:
+                    columns[name] = {"role": "ignore"}
+                    self.notes.append(f"{name}: is {words} everywhere, so no model is told of it")
+                    continue
+            else:
+                ends = {"low": one.low, "high": one.high}
+                columns[name] |= {key: value for key, value in ends.items() if value is not None}
+            if one.better is not None:
+                columns[name] |= {"better": one.better, "weight": one.weight}
+            if one.age:
+                columns[f"{name}_age"] = {"role": "contextual", "unit": "h", "missing": "mean"}
+        for name, action in self.config.actions.items():
+            columns[name] = {"role": "action", "unit": action.unit, "levels": levels[name]}
+        columns |= {name: {"role": "outcome"} for name in self.config.outcomes}
+        table = {"episode": "episode_id", "time": "t", "step": hours, "unit": "h"}
+        return schema_from_dict({"table": table, "columns": columns})
+
+
+def _aggregate(take: str) -> pl.Expr:
+    import polars as pl
+
+    value = pl.col("value")
+    return {"last": value.last, "mean": value.mean, "min": value.min, "max": value.max,
+            "sum": value.sum, "count": value.len}[take]()  # fmt: skip

@@ -1,0 +1,298 @@
+"""Clinical events to episodes: against counting by hand, real stays, and two forms of the same."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import counterplan as cp
+from counterplan.cli import app
+from counterplan.errors import FileError
+from counterplan.tables.events import episodes_from_events, frequent_codes, read_config
+
+BEGIN = datetime(2130, 1, 1)
+STAYS = Path(__file__).parents[3] / "shared" / "data" / "mimic3_demo" / "episodes_4h.csv"
+CONFIG: dict[str, Any] = {
+    "episodes": {"window": "4h", "start": ["ADMIT"], "end": ["LEAVE"]},
+    "features": {
+        "rate": {"codes": ["HR"], "unit": "bpm", "low": 20, "high": 250, "missing": "mean"},
+        "lactate": {
+            "codes": ["LAB//lactate*"], "unit": "mmol/L", "convert": {"mg/dL": 0.111},
+            "take": "max", "carry": "6h", "age": True, "better": "lower", "missing": "median",
+        },
+    },
+    "actions": {"fluid": {"codes": ["DRUG//fluid"], "unit": "ml", "levels": [0, 250, 500]}},
+    "fixed": {
+        "age": {"codes": ["MEDS_BIRTH"], "take": "years"},
+        "sex": {"codes": ["GENDER//*"]},
+    },
+    "outcomes": {"died": {"codes": ["MEDS_DEATH"], "within": "1d"}},
+}  # fmt: skip
+
+
+def hours(number: float) -> datetime:
+    return BEGIN + timedelta(hours=number)
+
+
+def events(seed: int = 0, patients: int = 12) -> list[tuple[Any, ...]]:
+    """(subject, time, code, value, unit) of some stays, one patient with two of them."""
+    rng, rows = np.random.default_rng(seed), list[tuple[Any, ...]]()
+    for subject in range(patients):
+        rows.append((subject, BEGIN - timedelta(days=365.25 * 50), "MEDS_BIRTH", None, None))
+        rows.append((subject, None, f"GENDER//{'FM'[subject % 2]}", None, None))
+        for first in (0, 100) if subject == 3 else (0,):
+            length = float(rng.uniform(10, 40))
+            rows.append((subject, hours(first), "ADMIT", None, None))
+            rows.append((subject, hours(first + length), "LEAVE", None, None))
+            for _ in range(30):
+                at = hours(first + float(rng.uniform(-6, length)))
+                rows.append((subject, at, "HR", float(rng.normal(90, 40)), "bpm"))
+                unit = ("mmol/L", "mg/dL")[int(rng.integers(2))]
+                code = f"LAB//lactate{rng.integers(2)}"
+                rows.append((subject, at, code, float(rng.uniform(1, 9)), unit))
+            for _ in range(8):
+                at = hours(first + float(rng.uniform(0, length)))
+                rows.append((subject, at, "DRUG//fluid", float(rng.uniform(50, 400)), "ml"))
+        if subject % 4 == 0:
+            rows.append((subject, hours(45), "MEDS_DEATH", None, None))
+    return rows
+
+
+def write_meds(folder: Path, rows: list[tuple[Any, ...]], *, unit: bool = True) -> Path:
+    frame = pl.DataFrame(
+        rows, orient="row",
+        schema={"subject_id": pl.Int64, "time": pl.Datetime("us"), "code": pl.String,
+                "numeric_value": pl.Float32, "unit": pl.String},
+    )  # fmt: skip
+    frame = frame if unit else frame.drop("unit")
+    (folder / "data" / "train").mkdir(parents=True)
+    (folder / "metadata").mkdir()
+    pl.DataFrame({"code": ["HR"]}).write_parquet(folder / "metadata" / "codes.parquet")
+    for part in range(3):
+        frame[part::3].write_parquet(folder / "data" / "train" / f"{part}.parquet")
+    return folder
+
+
+def by_hand(rows: list[tuple[Any, ...]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """The same by counting one event after the other."""
+    of, found = defaultdict(list), {}
+    for row in rows:
+        of[row[0]].append(row)
+    for subject, every in of.items():
+        starts = sorted(one[1] for one in every if one[2] == "ADMIT")
+        for number, start in enumerate(starts, 1):
+            name = f"{subject}-{number}" if len(starts) > 1 else f"{subject}"
+            end = min(one[1] for one in every if one[2] == "LEAVE" and one[1] > start)
+            steps = math.ceil((end - start) / timedelta(hours=4))
+            died = [
+                o for o in every if o[2] == "MEDS_DEATH" and start <= o[1] <= end + timedelta(1)
+            ]
+            rate, lactate, at = None, None, start
+            for t in range(steps):
+                known = start + timedelta(hours=4 * t)
+                before = known - timedelta(hours=4)
+                near = [o for o in every if o[1] is not None and before < o[1] <= known]
+                near.sort(key=lambda one: one[1])
+                for o in near:
+                    if o[2] == "HR" and 20 <= np.float32(o[3]) <= 250:
+                        rate = float(np.float32(o[3]))
+                values = [
+                    float(np.float32(o[3])) * (1.0 if o[4] == "mmol/L" else 0.111)
+                    for o in near if o[2].startswith("LAB")
+                ]  # fmt: skip
+                if values:
+                    lactate, at = max(values), [o[1] for o in near if o[2].startswith("LAB")][-1]
+                old = (known - at) / timedelta(hours=1)
+                given = sum(
+                    float(np.float32(o[3])) for o in every
+                    if o[2] == "DRUG//fluid" and known <= o[1] < known + timedelta(hours=4)
+                )  # fmt: skip
+                fresh = lactate is not None and old <= 6
+                found[name, t] = {
+                    "rate": rate,
+                    "lactate": lactate if fresh else None,
+                    "lactate_age": old if fresh else None,
+                    "fluid": min((0.0, 250.0, 500.0), key=lambda level: abs(level - given)),
+                    "age": (start - BEGIN) / timedelta(days=365.25) + 50,
+                    "sex": "FM"[subject % 2],
+                    "died": int(bool(died)),
+                }
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_table_of_events_is_what_counting_by_hand_makes_of_it(tmp_path: Path, seed: int) -> None:
+    rows = events(seed)
+    found = episodes_from_events(write_meds(tmp_path / "meds", rows), CONFIG)
+    expected = by_hand(rows)
+    got = {(row.pop("episode_id"), row.pop("t")): row for row in found.frame.to_dicts()}
+    assert got.keys() == expected.keys()
+    for place, row in expected.items():
+        assert got[place] == pytest.approx(row, nan_ok=True), place
+    assert any("rate" in line and "left out" in line for line in found.notes)
+    assert found.schema.of("fixed")[1].labels == ("F", "M")
+
+
+def test_omop_tables_of_the_same_events_make_the_same_table(tmp_path: Path) -> None:
+    rows = [row for row in events() if row[0] != 3]
+    root = tmp_path / "omop"
+    root.mkdir()
+
+    def write(name: str, heads: str, lines: list[tuple[Any, ...]]) -> None:
+        with (root / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([heads.split(), *lines])
+
+    stays = [(r[0], r[0], r[1], e[1]) for r in rows if r[2] == "ADMIT"
+             for e in rows if e[0] == r[0] and e[2] == "LEAVE"]  # fmt: skip
+    write("VISIT_OCCURRENCE",
+          "visit_occurrence_id person_id visit_start_datetime visit_end_datetime",
+          stays)  # fmt: skip
+    rounded = [(*r[:1], r[1], r[2], None if r[3] is None else float(np.float32(r[3])), r[4])
+               for r in rows if r[1] is not None]  # fmt: skip
+    write("measurement",
+          "person_id measurement_datetime measurement_concept_id value_as_number unit_source_value",
+          [r for r in rounded if r[2].startswith(("HR", "LAB"))])  # fmt: skip
+    write("drug_exposure",
+          "person_id drug_exposure_start_datetime drug_concept_id quantity dose_unit_source_value",
+          [r for r in rounded if r[2].startswith("DRUG")])  # fmt: skip
+    write("death", "person_id death_datetime", [r[:2] for r in rounded if r[2] == "MEDS_DEATH"])
+    write("person", "person_id birth_datetime gender_concept_id",
+          [(s, BEGIN - timedelta(days=365.25 * 50), 8507)
+           for s in {r[0] for r in rows}])  # fmt: skip
+    config = {**CONFIG, "episodes": {"window": "4h"}, "fixed": {"age": CONFIG["fixed"]["age"]}}
+    whole = [(r[0], None if r[1] is None else r[1].replace(microsecond=0), *r[2:]) for r in rows]
+    meds = {**config, "episodes": CONFIG["episodes"]}
+    first = episodes_from_events(root, config).frame
+    second = episodes_from_events(write_meds(tmp_path / "meds", whole), meds).frame
+    assert first.sort("episode_id", "t").equals(second.sort("episode_id", "t"))
+
+
+def test_an_infusion_is_spread_over_the_steps_that_it_lasts(tmp_path: Path) -> None:
+    root = tmp_path / "omop"
+    root.mkdir()
+    pl.DataFrame({
+        "visit_occurrence_id": [7], "person_id": [1], "visit_start_datetime": [hours(0)],
+        "visit_end_datetime": [hours(16)],
+    }).write_parquet(root / "visit_occurrence.parquet")  # fmt: skip
+    pl.DataFrame({
+        "person_id": [1] * 4, "measurement_datetime": [hours(4 * t) for t in range(4)],
+        "measurement_concept_id": [5] * 4, "value_as_number": [1.0, 2.0, 3.0, 4.0],
+    }).write_parquet(root / "measurement.parquet")  # fmt: skip
+    pl.DataFrame({
+        "person_id": [1], "drug_exposure_start_datetime": [hours(2)], "drug_concept_id": [9],
+        "drug_exposure_end_datetime": [hours(12)], "quantity": [100.0],
+    }).write_parquet(root / "drug_exposure.parquet")  # fmt: skip
+    config = {
+        "episodes": {"window": "4h"},
+        "features": {"x": {"codes": ["5"]}},
+        "actions": {"dose": {"codes": ["9"], "levels": [0, 20, 40]}},
+    }
+    frame = episodes_from_events(root, config).frame
+    assert frame["dose"].to_list() == [20.0, 40.0, 40.0, 0.0]
+    assert frame["x"].to_list() == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.skipif(not STAYS.exists(), reason="needs ../shared")
+def test_real_stays_as_events_come_back_as_they_were(tmp_path: Path) -> None:
+    """MIMIC-III's demo: stays of 4-hour steps, told as events and read again."""
+    table = pl.read_csv(STAYS, infer_schema_length=None)
+    labs = ["hr", "map", "lact", "crea"]
+    rows: list[tuple[Any, ...]] = []
+    for stay in table.partition_by("episode_id"):
+        subject, steps = stay["episode_id"][0], stay["t"].max() + 1
+        rows += [(subject, hours(0), "ADMIT", None, None)]
+        rows += [(subject, hours(4 * steps), "LEAVE", None, None)]
+        for row in stay.iter_rows(named=True):
+            at = hours(4 * row["t"])
+            rows += [(subject, at, name, row[name], None) for name in labs if row[name] is not None]
+            rows.append((subject, at + timedelta(hours=1), "iv", row["iv_ml"], "ml"))
+        rows.append((subject, None, f"SEX//{stay['sex'][0]}", None, None))
+    config = {
+        "episodes": {"window": "4h", "start": ["ADMIT"], "end": ["LEAVE"]},
+        "features": {name: {"codes": [name], "missing": "median"} for name in labs},
+        "actions": {"iv": {"codes": ["iv"], "unit": "ml", "bins": 4}},
+        "fixed": {"sex": {"codes": ["SEX//*"]}},
+    }
+    config["features"]["map"]["better"] = "higher"
+    made = episodes_from_events(write_meds(tmp_path / "meds", rows), config)
+    kept = table.filter(pl.len().over("episode_id") > 1).with_columns(
+        pl.col("episode_id").cast(pl.String)
+    )
+    both = made.frame.join(kept, on=["episode_id", "t"], suffix="_was")
+    assert both.height == made.frame.height == kept.height
+    for name in labs:
+        carried = both.select(pl.col(f"{name}_was").forward_fill().over("episode_id", order_by="t"))
+        np.testing.assert_allclose(
+            both[name].to_numpy(), carried.to_series().cast(pl.Float32).to_numpy(), rtol=1e-6
+        )
+    given = both.filter(pl.col("iv_ml") > 0)
+    assert len(made.schema.of("action")[0].levels or ()) == 5
+    # Each of the four bins holds a quarter of what was given.
+    assert given["iv"].value_counts()["count"].min() >= given.height // 4 - 5
+    model = cp.fit(made.frame, made.schema, members=2)
+    assert len(cp.explain_table(made.frame.head(40), model, k=1)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"episodes": {"window": "4 hours"}}, r"episodes\.window: '4 hours' is no length of time"),
+        ({"features": {"rate": {"codes": ["HB"]}}}, r"no event has the code 'HB' of rate.*'HR'"),
+        ({"features": {"rate": {"codes": ["HR"], "unit": "Hz"}}}, r"rate is in 'Hz', but .* 'bpm'"),
+        ({"features": {"t": {"codes": ["HR"]}}}, r"two columns are called 't'"),
+        ({"actions": {"fluid": {"codes": ["DRUG//fluid"]}}}, r"give either bins = 4 or levels"),
+        ({"features": {"rate": {"code": ["HR"]}}}, r"features\.rate\.codes: Field required"),
+        ({"episodes": {"window": "90d"}}, r"no episode has 2 steps"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    folder = write_meds(tmp_path / "meds", events())
+    with pytest.raises(FileError, match=message) as caught:
+        episodes_from_events(folder, {**CONFIG, **change})
+    assert "\n" not in str(caught.value)
+
+
+def test_folders_without_events_are_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match="neither MEDS shards"):
+        episodes_from_events(tmp_path / "empty", CONFIG)
+    pl.DataFrame({"subject_id": [1]}).write_parquet(tmp_path / "empty" / "x.parquet")
+    with pytest.raises(FileError, match="has no column 'time'"):
+        episodes_from_events(tmp_path / "empty", CONFIG)
+    with pytest.raises(FileError, match="no such folder"):
+        frequent_codes(tmp_path / "gone")
+
+
+def test_units_that_cannot_be_checked_are_told_of(tmp_path: Path) -> None:
+    made = episodes_from_events(write_meds(tmp_path / "meds", events(), unit=False), CONFIG)
+    assert any("units were not checked" in line for line in made.notes)
+
+
+def test_the_command_lists_codes_and_writes_table_and_schema(tmp_path: Path) -> None:
+    folder = write_meds(tmp_path / "meds", events(patients=30))
+    run = CliRunner()
+    listed = run.invoke(app, ["episodes", str(folder)])
+    assert listed.exit_code == 0
+    assert "DRUG//fluid" in listed.output
+    config = tmp_path / "events.toml"
+    config.write_text(
+        '[episodes]\nwindow = "4h"\nstart = ["ADMIT"]\nend = ["LEAVE"]\n'
+        '[features.rate]\ncodes = ["HR"]\nlow = 20\nhigh = 250\nbetter = "lower"\n'
+        '[actions.fluid]\ncodes = ["DRUG//fluid"]\nbins = 2\n',
+        encoding="utf-8",
+    )
+    out = tmp_path / "stays.parquet"
+    made = run.invoke(app, ["episodes", str(folder), "--config", str(config), "-o", str(out)])
+    assert made.exit_code == 0, made.output
+    model = cp.fit(out, tmp_path / "stays.schema.toml", members=2)
+    assert model.about["features"] == ["rate"]
+    assert read_config(config).episodes.min_steps == 2
