@@ -40,6 +40,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -242,36 +243,44 @@ def _meds(root: Path, visit: str | None) -> Events:
     return Events(pl.concat(parts), None, units, str(root))
 
 
+def _omop_table(
+    tables: Mapping[str, Path], name: str, columns: Mapping[str, tuple[str, ...]]
+) -> pl.LazyFrame | None:
+    """Columns by the first of their names that is there; None of a table that is not."""
+    import polars as pl
+
+    if name not in tables:
+        return None
+    path = tables[name]
+    if path.suffix == ".parquet":
+        open_parquet(path)
+        scan = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+    else:
+        scan = pl.scan_csv(path, glob=False, infer_schema=False)
+    known = {one.lower(): one for one in scan.collect_schema().names()}
+    chosen = []
+    for wanted, names in columns.items():
+        there = next((known[one] for one in names if one in known), None)
+        if there is None and wanted in ("subject", "time", "code", "start", "end", "visit"):
+            raise FileError(f"{path}: has no column {names[0]!r}; give OMOP's table {name}")
+        text = pl.lit(None, pl.String) if there is None else pl.col(there).cast(pl.String)
+        chosen.append(text.alias(wanted))
+    return scan.select(chosen)
+
+
+def _moment(name: str) -> pl.Expr:
+    """Date-times and dates, as CSV or Parquet has them."""
+    import polars as pl
+
+    text = pl.col(name).str.replace("T", " ").str.slice(0, 19)
+    padded = pl.when(text.str.len_chars() == 10).then(text + " 00:00:00").otherwise(text)
+    return padded.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us").alias(name)
+
+
 def _omop(root: Path, tables: Mapping[str, Path]) -> Events:
     import polars as pl
 
-    def read(name: str, columns: Mapping[str, tuple[str, ...]]) -> pl.LazyFrame | None:
-        """Columns by the first of their names that is there; None of a table that is not."""
-        if name not in tables:
-            return None
-        path = tables[name]
-        if path.suffix == ".parquet":
-            open_parquet(path)
-            scan = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-        else:
-            scan = pl.scan_csv(path, glob=False, infer_schema=False)
-        known = {one.lower(): one for one in scan.collect_schema().names()}
-        chosen = []
-        for wanted, names in columns.items():
-            there = next((known[one] for one in names if one in known), None)
-            if there is None and wanted in ("subject", "time", "code", "start", "end", "visit"):
-                raise FileError(f"{path}: has no column {names[0]!r}; give OMOP's table {name}")
-            text = pl.lit(None, pl.String) if there is None else pl.col(there).cast(pl.String)
-            chosen.append(text.alias(wanted))
-        return scan.select(chosen)
-
-    def moment(name: str) -> pl.Expr:
-        """Date-times and dates, as CSV or Parquet has them."""
-        text = pl.col(name).str.replace("T", " ").str.slice(0, 19)
-        padded = pl.when(text.str.len_chars() == 10).then(text + " 00:00:00").otherwise(text)
-        return padded.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us").alias(name)
-
-    person = ("person_id",)
+    read, person = partial(_omop_table, tables), ("person_id",)
     visits = read("visit_occurrence", {
         "subject": person, "name": ("visit_occurrence_id",),
         "start": ("visit_start_datetime", "visit_start_date"),
@@ -309,9 +318,9 @@ def _omop(root: Path, tables: Mapping[str, Path]) -> Events:
     known = rows.collect_schema().names()
     lacking = [pl.lit(None, pl.String).alias(one) for one in EVENT if one not in known]
     rows = rows.with_columns(lacking).with_columns(
-        moment("time"), moment("until"), pl.col("value").cast(pl.Float64, strict=False)
+        _moment("time"), _moment("until"), pl.col("value").cast(pl.Float64, strict=False)
     )
-    stays = visits.with_columns(moment("start"), moment("end")).collect()
+    stays = visits.with_columns(_moment("start"), _moment("end")).collect()
     return Events(rows.select(EVENT), stays.drop_nulls(), True, str(root))
 
 
