@@ -8,6 +8,7 @@ is compared with what the end of the file (Thrift's compact protocol) says of it
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,18 +44,10 @@ def _header(path: Path) -> tuple[Mapping[str, Any], int]:
             rows = int(_scan(path).select(pl.len()).collect().item())
     else:
         with path.open("rb") as file:
-            head, size = file.read(4), file.seek(0, os.SEEK_END)
-            if head != MAGIC:
-                raise FileError(
-                    f"{path}: is no Parquet table (it does not begin with PAR1); write it anew"
-                )
+            if not file.seek(0, os.SEEK_END):
+                raise FileError(f"{path}: is empty; write it anew")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                length = int.from_bytes(content[size - 8 : size - 4], "little")
-                if content[size - 4 :] != MAGIC or not 0 < length < size - 8:
-                    raise FileError(
-                        f"{path}: is cut off (it does not end with PAR1); copy or write it anew"
-                    )
-                rows = _stated_rows(path, content, size - 8 - length)
+                rows = stated_rows(path, content)
     with _decoder_errors(path):
         return _scan(path).collect_schema(), rows
 
@@ -125,8 +118,15 @@ def _family(kind: Any) -> str:
     return "whole numbers" if kind.is_integer() else "numbers" if kind.is_float() else str(kind)
 
 
-def _stated_rows(path: str | Path, content: mmap.mmap, footer: int) -> int:
+def stated_rows(path: str | Path, content: mmap.mmap | bytes) -> int:
     """How many rows a file has, once its parts agree on it and its pages hold what it states."""
+    size = len(content)
+    if content[:4] != MAGIC:
+        raise FileError(f"{path}: is no Parquet table (it does not begin with PAR1); write it anew")
+    length = int.from_bytes(content[size - 8 : size - 4], "little")
+    if content[size - 4 :] != MAGIC or not 0 < length < size - 8:
+        raise FileError(f"{path}: is cut off (it does not end with PAR1); copy or write it anew")
+    footer = size - 8 - length
     try:
         about = _Thrift(content, footer).struct()
         if about[3] < 0 or sum(group[3] for group in about[4]) != about[3]:
@@ -142,7 +142,25 @@ def _stated_rows(path: str | Path, content: mmap.mmap, footer: int) -> int:
     raise FileError(f"{path}: {DAMAGED}: {reason}; write it anew")
 
 
-def _check_pages(content: mmap.mmap, footer: int, column: Mapping[int, Any]) -> None:
+def check_density(path: str | Path, content: bytes, densest: int) -> None:
+    """Raise if the contents of a file are no table, or one with more rows for a byte than this."""
+    if (rows := stated_rows(path, content)) > densest * len(content):
+        raise FileError(
+            f"{path}: has {rows:,} rows in {len(content):,} bytes, as no part of a run does; "
+            "make it anew in another folder"
+        )
+
+
+def decoded(path: str | Path, content: bytes, densest: int) -> pl.DataFrame:
+    """The table in the contents of such a file."""
+    import polars as pl
+
+    check_density(path, content, densest)
+    with _decoder_errors(path):
+        return pl.read_parquet(io.BytesIO(content))
+
+
+def _check_pages(content: mmap.mmap | bytes, footer: int, column: Mapping[int, Any]) -> None:
     """Raise unless the pages of a column hold as many values as it states."""
     values, place = column[5], min(column[9], column.get(11) or column[9])
     end = place + column[7]
@@ -164,7 +182,7 @@ def _check_pages(content: mmap.mmap, footer: int, column: Mapping[int, Any]) -> 
 class _Thrift:
     """Reads structs of Thrift's compact protocol: by the number of a field, what it holds."""
 
-    def __init__(self, content: mmap.mmap, place: int) -> None:
+    def __init__(self, content: mmap.mmap | bytes, place: int) -> None:
         self.content, self.place = content, place
 
     def struct(self) -> dict[int, Any]:

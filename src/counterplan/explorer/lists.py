@@ -104,7 +104,7 @@ class Items:
             return page
         for name, part in places.items():
             run.remember_part(name, part)
-        files = scan_files([run.table(RESULTS, part) for part in sorted({*places.values()})])
+        files = scan_files([run.check_done(RESULTS, part) for part in sorted({*places.values()})])
         is_here = pl.col(run.id_column).is_in([*places])
         (rows,) = collect(files.filter(*self.conditions(query), is_here))
         order = {name: number for number, name in enumerate(places)}

@@ -16,18 +16,30 @@ may be complete or under way; only parts that are done are seen.
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from counterplan.core.parquet import check_density, decoded
 from counterplan.core.shown import Drawn, higher, takes
 from counterplan.errors import FileError, InputError
 from counterplan.runs.explainer import COHORT, DISCRETE, ICU, SCHEMA, stored_explainer
 from counterplan.runs.question import Question
-from counterplan.runs.store import Manifest, RunFolder, missing_line, read_manifest, refuse_links
+from counterplan.runs.store import (
+    INPUTS,
+    Manifest,
+    RunFolder,
+    missing_line,
+    read_manifest,
+    read_receipt,
+    refuse_link,
+    refuse_links,
+)
 from counterplan.runs.task import EXPLAIN, REGRET
 
 if TYPE_CHECKING:
@@ -42,6 +54,9 @@ if TYPE_CHECKING:
     from counterplan.tables.scenarios import Scenario
 
 RESULTS, TRAJECTORIES, DECISIONS = "results", "trajectories", "decisions"
+# How many rows a byte of results, or of a table of steps, holds at most: packed, the dullest steps
+# (one state, one action) take an eighth of a byte.
+ROWS_PER_BYTE, STEPS_PER_BYTE = 1, 20
 # The column of `Run.scan(..., parts=True)` that says which part a row is of.
 PART = "(part)"
 OUTCOME = "outcome:"
@@ -116,6 +131,8 @@ class Run(Drawn, RunFolder):
         self.kind = manifest.task.kind
         self.id_column = "scenario_id" if self.kind == REGRET else "episode_id"
         self._part_of: dict[str, int] = {}
+        # Parts that were looked at, and what they were then.
+        self._known: dict[Path, tuple[int, ...]] = {}
 
     def _facts(self) -> dict[str, object]:
         parts = f"{len(self.done)} of {self.manifest.parts}"
@@ -136,6 +153,47 @@ class Run(Drawn, RunFolder):
             raise FileError(missing_line(self.receipt(min({*every}.difference(found)))))
         return found
 
+    def read_done(self, table: str, index: int) -> pl.DataFrame:
+        """A part of a table that came out, or an error if it is not what it was, or none: whoever
+        wrote a run may have sealed anything."""
+        return decoded(self.table(table, index), *self._sealed(table, index))
+
+    def check_done(self, table: str, index: int) -> Path:
+        """The file of such a part, looked at anew if it has changed since."""
+        path = self.table(table, index)
+        try:
+            places = (os.lstat(path.parent), os.lstat(path))
+        except FileNotFoundError:
+            raise FileError(missing_line(path)) from None
+        for place, about in zip((path.parent, path), places, strict=True):
+            refuse_link(place, about)
+        found = places[1]
+        now = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        if self._known.get(path) != now:
+            # Decoded when its rows are needed: for all parts that would take longer than to hash.
+            check_density(path, *self._sealed(table, index))
+            self._known[path] = now
+        return path
+
+    def _sealed(self, table: str, index: int) -> tuple[bytes, int]:
+        """The contents of such a file, and how many rows a byte of it holds at most."""
+        path, receipt = self.table(table, index), read_receipt(self.receipt(index))
+        if receipt is None or table not in receipt.sha256:
+            raise FileError(missing_line(self.receipt(index)))
+        densest = ROWS_PER_BYTE if table == RESULTS else STEPS_PER_BYTE
+        return self.read_checked(path, receipt.sha256[table]), densest
+
+    @contextmanager
+    def decoding(self) -> Iterator[None]:
+        """What polars says of a table of the run, in one line."""
+        import polars as pl
+
+        try:
+            yield
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+            reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+            raise FileError(f"{self.folder}: its tables cannot be read: {reason}") from None
+
     def scan(self, table: str, *, parts: bool = False) -> pl.LazyFrame:
         """A table such as "results" or "trajectories", in the order of the episodes.
 
@@ -143,14 +201,11 @@ class Run(Drawn, RunFolder):
         """
         import polars as pl
 
-        paths = {str(self.table(table, index)): index for index in self.done}
+        paths = {str(self.check_done(table, index)): index for index in self.done}
         if not paths:
             raise FileError(
                 f"{self.folder}: no part of this run is done yet; run the same command again"
             )
-        for path in map(Path, paths):
-            if not path.exists():
-                raise FileError(missing_line(path))
         found = scan_files([*paths], **({"include_file_paths": PART} if parts else {}))
         if not parts:
             return found
@@ -173,9 +228,10 @@ class Run(Drawn, RunFolder):
         rows = self.scan(table).filter(pl.col(self.id_column).is_in([*found]))
         if k is not None:
             rows = rows.filter(pl.col("k") == k)
-        order = [name for name in ("k", "t") if name in rows.collect_schema()]
-        for row in rows.sort(order, maintain_order=True).collect().iter_rows(named=True):
-            found[row[self.id_column]].append(row)
+        with self.decoding():
+            order = [name for name in ("k", "t") if name in rows.collect_schema()]
+            for row in rows.sort(order, maintain_order=True).collect().iter_rows(named=True):
+                found[row[self.id_column]].append(row)
         return found
 
     def part_of(self, name: str) -> int:
@@ -184,7 +240,8 @@ class Run(Drawn, RunFolder):
 
         if name not in self._part_of:
             wanted = self.results(parts=True).filter(pl.col(self.id_column) == name)
-            found = wanted.select(PART).head(1).collect(engine="streaming")
+            with self.decoding():
+                found = wanted.select(PART).head(1).collect(engine="streaming")
             if not found.height:
                 what = self.id_column.removesuffix("_id")
                 raise AbsentError(f"the run has no {what} {name!r}")
@@ -201,8 +258,8 @@ class Run(Drawn, RunFolder):
         """The rows of one item in a table; only the file of its part is read."""
         import polars as pl
 
-        path = self.table(table, self.part_of(name))
-        return scan_files([path]).filter(pl.col(self.id_column) == name)
+        rows = self.read_done(table, self.part_of(name)).lazy()
+        return rows.filter(pl.col(self.id_column) == name)
 
     def episode(self, name: str) -> Recorded:
         return self.episodes([name])[name]
@@ -230,7 +287,8 @@ class Run(Drawn, RunFolder):
         parts, sums = {name: self.part_of(name) for name in names}, self.input_sums()
         for part in sorted({*parts.values()}):
             here, found = [name for name in parts if parts[name] == part], io.BytesIO()
-            rows = pl.read_parquet(io.BytesIO(self.read_input(part, sums[part])))
+            path, content = self.table(INPUTS, part), self.read_input(part, sums[part])
+            rows = decoded(path, content, STEPS_PER_BYTE)
             rows.filter(pl.col(self.id_column).is_in(here)).write_parquet(found)
             yield found.getvalue()
 
@@ -316,18 +374,13 @@ class Run(Drawn, RunFolder):
     def cases(self, query: CaseQuery | None = None, **conditions: Any) -> pl.DataFrame:
         """The review list: rows of results that a query asks for, in its order; its fields may be
         given one by one."""
-        import polars as pl
-
         query = CaseQuery(**conditions) if query is None else query
-
-        chosen = ranked(self.results().filter(self._conditions(query)), query.by)
+        wanted = self._conditions(query)
+        chosen = ranked(self.results().filter(wanted), query.by)
         if query.limit is not None:
             chosen = chosen.head(query.limit)
-        try:
+        with self.decoding():
             found = chosen.collect(engine="streaming")
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
-            reason = str(problem).splitlines()[0]
-            raise FileError(f"{self.folder}: its results cannot be read: {reason}") from None
         if query.changed_action is not None and found.is_empty():
             self._check_action(query.changed_action)
         return found

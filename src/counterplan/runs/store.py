@@ -24,6 +24,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -36,7 +37,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
 import counterplan
-from counterplan.core.files import atomic_file, read_json
+from counterplan.core.files import atomic_file, parse_json, read_json
 from counterplan.errors import FileError, InputError, counted
 from counterplan.runs.task import EXPLAIN, REGRET, PartResult, TaskSpec
 
@@ -250,8 +251,8 @@ class Receipt:
 def read_receipt(path: Path) -> Receipt | None:
     """The receipt in a file, None if that is none."""
     try:
-        return Receipt(**read_json(path, "the checksums of a part"))
-    except (FileError, TypeError, ValidationError):
+        return Receipt(**parse_json(path, read_plain(path), "the checksums of a part"))
+    except (FileError, OSError, TypeError, ValidationError):
         return None
 
 
@@ -273,7 +274,7 @@ class Survey:
     def check(self, path: Path, checksum: str) -> bytes | None:
         """The contents of a file, None and noted if it is gone or damaged."""
         try:
-            content = path.read_bytes()
+            content = read_plain(path)
         except FileNotFoundError:
             self.gone.append(path)
             return None
@@ -308,6 +309,25 @@ class Survey:
 def missing_line(path: Path) -> str:
     """What to tell about a file that should be there."""
     return f"{path}: is missing; run the same command again to make it anew"
+
+
+def read_plain(path: Path) -> bytes:
+    """A file of a run, which is no link and lies in a folder that is none, and no pipe."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    refuse_link(path.parent, os.lstat(path.parent))
+    refuse_link(path, os.lstat(path))
+    with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
+        refuse_link(path, os.fstat(file.fileno()))
+        return file.read()
+
+
+def refuse_link(path: Path, about: os.stat_result) -> None:
+    """Raise if something within a run lies elsewhere, or is no file that can be read."""
+    if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+        raise FileError(
+            f"{path}: is a {'link' if stat.S_ISLNK(about.st_mode) else 'pipe or a device'}, "
+            "but a run holds plain files only; put the file itself there"
+        )
 
 
 def add(totals: dict[str, float], summary: Mapping[str, float]) -> None:
@@ -407,14 +427,9 @@ def refuse_links(out: Path) -> None:
     for place in (out, *(entry for entry in out.iterdir() if entry.is_dir())):
         with os.scandir(place) as entries:
             for entry in entries:
-                is_link = entry.is_symlink()
-                is_plain = entry.is_file() or entry.is_dir()
-                # What is neither may have been there for a moment only, while it was written.
-                if is_link or (not is_plain and os.path.lexists(entry.path)):
-                    raise FileError(
-                        f"{place / entry.name}: is a {'link' if is_link else 'pipe or a device'}, "
-                        "but a run holds plain files only; put the file itself there"
-                    )
+                # What is gone may have been there for a moment only, while it was written.
+                with suppress(FileNotFoundError):
+                    refuse_link(place / entry.name, os.lstat(entry.path))
 
 
 class Store(RunFolder):

@@ -32,11 +32,13 @@ def report(run: Run, options: ReportOptions) -> Report:
     if run.kind == EXPLAIN:
         from counterplan.viz.report.explain import explain_report
 
-        return explain_report(run, options)
+        with run.decoding():
+            return explain_report(run, options)
     if run.kind == REGRET:
         from counterplan.viz.report.regret import regret_report
 
-        return regret_report(run, options)
+        with run.decoding():
+            return regret_report(run, options)
     raise FileError(
         f"{run.folder}: is a run of {run.kind!r}, of which there is no report; give one of "
         "`counterplan explain -o OUT` or `counterplan plan --scenarios FILE -o OUT`"
