@@ -166,6 +166,27 @@ def test_little_is_left_to_choose() -> None:
         MODELS["must sell"].actions(State(4, np.array([90.0]), np.array([3.0, 0.0])))
 
 
+@pytest.mark.parametrize("levels", [2, 7, 1001])
+@pytest.mark.parametrize(("stocks", "bounds"), [(1, (0, 4)), (1, (4, 4)), (2, (0, 4)), (2, (4, 4))])
+def test_every_action_of_a_grid_is_offered_once(
+    levels: int, stocks: int, bounds: tuple[int, int]
+) -> None:
+    """Rows come in order, so each is compared with the one before; against comparing all."""
+    model = ExogenousMDP(
+        process=GBM(1.0, 0.0, 0.1, dt=1.0),
+        reward=[[1.0]] * stocks,
+        resources=[Resource(5)] * stocks,
+        step_bounds=[bounds],
+        action_set=levels,
+    )
+    found, parts = model.actions(model.start), np.linspace(0.0, 1.0, levels)
+    each = [total * parts for total in bounds] if stocks == 2 else [np.linspace(*bounds, levels)]
+    wanted = np.unique(np.round(np.concatenate(each), 9))
+    assert len(np.unique(np.round(found, 9), axis=0)) == len(found)
+    assert np.unique(np.round(found[:, 0], 9)) == pytest.approx(wanted)
+    assert set(found.sum(axis=1).round(9)) <= set(np.round(np.linspace(*bounds, levels), 9))
+
+
 def test_own_actions_are_checked() -> None:
     def offer(actions: Any) -> None:
         sale = (PRICE, [[1.0]], Resource(9), [(0, 4)] * 5)

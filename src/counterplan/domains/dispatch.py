@@ -232,7 +232,7 @@ def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     # What the levels allow of F; where it misses them, its nearest end: no state to be in.
     least = min(max(base + curve[0, 0], low), base + curve[n - 1, 0])
     most = max(min(base + curve[n - 1, 0], high), base + curve[0, 0])
-    m = 0
+    m, ordered = 0, 0  # of the grid the levels ascend
     for k in range(-2, n + p.N + int(p.grid) + 1):
         level = least if k == -2 else most
         if 0 <= k < n:
@@ -249,7 +249,8 @@ def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
         _place(corners, curve, level - base, out[m])
         if spill >= 0:
             out[m, spill] = max(base + _change(p, out[m]) - high, 0.0)
-        m = offer(out, m)
+        m = offer(out, m, ordered)
+        ordered = m if k <= n + p.N else ordered
     return m
 
 
@@ -352,7 +353,7 @@ def _many(flat, t, x, d, out):  # type: ignore[no-untyped-def]
             rest //= 3
         _dispatch(flat, t, x, now, worth, out[m])
         repair(flat, t, x, d, out[m])
-        m = offer(out, m)
+        m = offer(out, m, m)
     return m
 
 

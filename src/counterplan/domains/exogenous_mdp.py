@@ -58,7 +58,7 @@ from counterplan.planning.allocation import (
     resource_steps,
     total_steps,
 )
-from counterplan.planning.compiled import Layout, inlined, jit, offer
+from counterplan.planning.compiled import SAME, Layout, inlined, jit, offer
 from counterplan.planning.hindsight import by_program
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import FiniteProcess, Process
@@ -425,7 +425,7 @@ def _divide(parameters, total, d, out, m):  # type: ignore[no-untyped-def]
                 i = first if k == 0 else (k if k > first else k - 1)
                 out[m, i] = min(max(left, 0.0), d[i])
                 left -= out[m, i]
-            m = offer(out, m)
+            m = offer(out, m, m)
         return m
     # What the first of two resources gives, at most and at least.
     total = max(total, 0.0)
@@ -435,7 +435,7 @@ def _divide(parameters, total, d, out, m):  # type: ignore[no-untyped-def]
         weight = k / (p.levels - 1)
         out[m, 0] = most + weight * (least - most)
         out[m, 1] = (total - most) + weight * (most - least)
-        m = offer(out, m)
+        m = offer(out, m, 0)
     return m
 
 
@@ -447,13 +447,14 @@ def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
     m = 0
     if p.A > 1:
         for total in (low, high):
-            m = _divide(parameters, total, d, out, m)
+            if m == 0 or total - low > SAME * (1.0 + abs(low)):  # else all are there already
+                m = _divide(parameters, total, d, out, m)
         return m
     if p.choice == GRID:
         levels = int(p.levels)
         for i in range(levels):
             out[m, 0] = low + (high - low) * i / (levels - 1) if i < levels - 1 else high
-            m = offer(out, m)
+            m = offer(out, m, 0)
         return m
     out[0, 0] = low
     m = 1
@@ -462,9 +463,9 @@ def actions(parameters, t, x, d, out):  # type: ignore[no-untyped-def]
         for s in range(t, p.T):
             reach -= p.changes[s, 0]
             out[m, 0] = min(max(reach, low), high)
-            m = offer(out, m)
+            m = offer(out, m, m)
     out[m, 0] = high
-    return offer(out, m)
+    return offer(out, m, m)
 
 
 @jit

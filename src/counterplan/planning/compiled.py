@@ -294,9 +294,13 @@ SAME = 1e-12
 
 
 @jit
-def offer(actions, m):  # type: ignore[no-untyped-def]
-    """How many actions there are with row m, which is dropped if it is among them already."""
-    for i in range(m):
+def offer(actions, m, ordered):  # type: ignore[no-untyped-def]
+    """How many actions there are with row m, which is dropped if it is among them already. From row
+    `ordered` on they are in order, so of those only the last can be the same."""
+    i = 0
+    while i < m:
+        if i >= ordered:
+            i = m - 1
         same = True
         for j in range(actions.shape[1]):
             if abs(actions[m, j] - actions[i, j]) > SAME * (1.0 + abs(actions[i, j])):
@@ -304,4 +308,5 @@ def offer(actions, m):  # type: ignore[no-untyped-def]
                 break
         if same:
             return m
+        i += 1
     return m + 1
