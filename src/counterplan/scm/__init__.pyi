@@ -2,6 +2,8 @@ from .estimate import Pooled as Pooled
 from .estimate import count_transitions as count_transitions
 from .estimate import estimate_mdp as estimate_mdp
 from .estimate import neighbour_prior as neighbour_prior
+from .layers import from_coefficients as from_coefficients
+from .layers import from_network as from_network
 from .point import PointSCM as PointSCM
 from .point import PostNonlinearSCM as PostNonlinearSCM
 from .point import Scaling as Scaling
