@@ -163,18 +163,39 @@ def test_cuts_bound_the_value_and_are_leaves_of_a_search() -> None:
         x = found.training.lattice.values[t][node]
         for level in (0.3, 4.0, 9.9):
             state = State(t, x, np.array([level]))
-            above = cut_value(found.table(), *state)
+            above = cut_value(found.tables, *state)
             assert above == pytest.approx(cp.exact_value(model, state), rel=0.03)
             assert above >= cp.exact_value(model, state) - 1e-7
-    search = cp.UCT(100, leaf="bounds")
-    assert cp.plan(known, planner=search).bounds.high == pytest.approx(exact, rel=1e-3)
-    played = cp.evaluate(known, search, episodes=20, seed=1)
-    blind = cp.evaluate(model, cp.UCT(100, leaf="uniform"), episodes=20, seed=1)
-    assert played.mean > blind.mean + 3.0 * played.compare(blind).se
+    made = cp.plan(known, planner=cp.UCT(1000, leaf="bounds"))
+    assert made.bounds.high == pytest.approx(exact, rel=1e-6)
+    assert made.bounds_se[1] == 0.0 < made.bounds_se[0] == made.se
+    assert "executed policy and cuts" in made.basis
+    for action, value, visits in zip(made.actions, made.values, made.visits, strict=True):
+        if visits > 0:  # a mean over all that was tried further down lies a quarter below
+            assert value == pytest.approx(exact - model.loss(0, *one(model, action))[0], rel=0.03)
     costs = random_staged(1, "min", steps=3)
     plain = Cuts(gap=1e-8, iterations=300).solve(costs).informing(costs)
     low, high = plain.bounds(costs.start)
     assert (low, high) == (pytest.approx(tree_value(costs), rel=1e-5), np.inf)
+
+
+def one(model: Any, action: Any) -> Any:
+    """The start with an action, as rows."""
+    return model.start.exogenous[None], model.start.resource[None], action[None]
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("planner", [cp.UCT(200), cp.BTS(100, leaf="bounds")])
+@pytest.mark.parametrize("rounds", [2, 50])
+def test_a_search_with_cuts_as_leaves_is_no_worse_than_they_are(rounds: int, planner: Any) -> None:
+    """What is offered lacks what is best (3 to 6 of 293 are lost by it); few cuts are far off."""
+    model = battery()
+    found = Cuts(iterations=rounds).solve(model)
+    best = cp.evaluate(model, cp.policies.Optimal(), episodes=30, seed=1)
+    played = cp.evaluate(found.informing(model), planner, episodes=30, seed=1).compare(best)
+    assert played.difference > -2.0 * played.se - 1e-6
+    alone = cp.evaluate(model, found, episodes=30, seed=1).compare(best)
+    assert played.difference >= alone.difference - 1e-6
 
 
 def test_a_sampled_lattice_bounds_itself_alone() -> None:

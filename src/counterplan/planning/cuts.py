@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -507,7 +508,8 @@ class CutPlan:
     training: Training = field(repr=False)
     name: str = "cuts"
 
-    def table(self) -> FloatArray:
+    @cached_property
+    def tables(self) -> FloatArray:
         """The value from above at every time, node and level (from below, of costs), to be
         maximised: what `cut_table.cut_value` reads."""
         from counterplan.planning.cut_table import packed
@@ -515,8 +517,9 @@ class CutPlan:
         return packed(self.training.lattice.values, self.training.cuts())
 
     def informing(self, model: ExogenousModel, rounds: int = 30, seed: Seed = 0) -> Any:
-        """A copy of the model that knows these bounds: a search clips its values to them, and with
-        leaf='bounds' takes them as the value of a state. They hold where the lattice is exact.
+        """A copy of the model that knows these bounds, which hold where the lattice is exact: a
+        search takes them as its leaves, and what it advises only where that does better on fresh
+        futures than what the cuts say to do. Leaves of another kind are clipped to them.
 
         rounds  of cuts at levels anywhere: a search comes where the policy never does
         """
@@ -525,7 +528,8 @@ class CutPlan:
         rng = generator(seed)
         for _ in range(rounds):
             self.training.spread(rng)
-        table, known, sign = self.table(), copy(model), sign_of(model)
+        better, known, sign = replace(self), copy(model), sign_of(model)
+        table = better.tables
 
         def bounds(state: State) -> tuple[float, float]:
             value = sign * float(cut_value(table, state.t, state.exogenous, state.resource))
@@ -537,6 +541,7 @@ class CutPlan:
 
         name, what = ("compiled", compiled) if isinstance(model, Compiled) else ("bounds", bounds)
         object.__setattr__(known, name, what)
+        object.__setattr__(known, "grounds", better)
         return known
 
     @property

@@ -353,7 +353,10 @@ class Plan(Drawn):
                      over all that was tried further down, so they lag behind the optimum
     values_se        (m,) standard error of each; inf where it was tried less than twice
     visits           (m,) simulations that began with it
-    bounds           what the model knows of the value beforehand, if anything
+    bounds           what the model knows of the value beforehand, if anything; of a model without
+                     bounds of its own, what was executed on fresh futures and a limit from cuts or
+                     hindsight, where `clip` asks for it
+    bounds_se        standard errors of the two, 0 where they are sure
     status           'searched', 'followed', 'exact', 'stopped', 'forced' or 'over'
     stats            simulations, seconds, simulations_per_second, nodes, depth, transpositions, ...
     planner          whose decision it is
@@ -373,6 +376,7 @@ class Plan(Drawn):
     stats: Mapping[str, float]
     planner: str
     basis: str = ""
+    bounds_se: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         """Whatever a search did: no decision is valued at what is not a finite number."""

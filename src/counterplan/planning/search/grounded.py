@@ -27,7 +27,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from counterplan.planning.exact_value import Solution, remembered, solved
 from counterplan.planning.lattice_value import LatticeValue, lattice_value, read
 from counterplan.planning.model import (
     Clip,
+    Estimate,
     ExogenousModel,
     FiniteSupport,
     HasExactValue,
@@ -57,9 +58,12 @@ from counterplan.planning.search.interpreted import MOST_ACTIONS, MOST_SUCCESSOR
 from counterplan.planning.search.kernel import LEAF_SIGNATURE
 from counterplan.planning.stages import HasStages
 
+if TYPE_CHECKING:
+    from counterplan.planning.cuts import CutPlan
+
 # (seed, tables) -> (state, progress) -> the search's own decision
 Search: TypeAlias = Callable[[Any, FloatArray], Callable[..., Plan]]
-EXACT = "exact value (dynamic program)"
+EXACT, CUTS = "exact value (dynamic program)", "cuts (dual dynamic programming)"
 # Futures that policies, actions and the plan's value are judged by.
 POLICY_FUTURES, ACTION_FUTURES, VALUE_FUTURES = 64, 100, 400
 # Decisions of plans that are solved anew one by one, at most, while policies are compared.
@@ -88,7 +92,7 @@ class Basis:
 
     name: str
     rule: Rule
-    known: Solution | LatticeValue | None = None
+    known: Solution | LatticeValue | CutPlan | None = None
     exact: bool = False
 
 
@@ -99,6 +103,9 @@ def basis_of(
     progress: ProgressCallback | None = None,
 ) -> Basis:
     """The basis of a problem for plans from a state on; made once."""
+    given = getattr(problem, "grounds", None)
+    if given is not None and given.training.risk == risk:
+        return Basis(CUTS, given.rule, given if risk.is_mean else None)
     if risk.is_mean and isinstance(problem, HasExactValue):
         with suppress(NotApplicableError):
             problem.optimal_actions(state.t, state.exogenous[None], state.resource[None])
@@ -111,8 +118,7 @@ def basis_of(
             if risk not in made:
                 from counterplan.planning.cuts import Cuts
 
-                name = "cuts (dual dynamic programming)"
-                name = name if risk.is_mean else f"nested risk, {risk}: {name}"
+                name = CUTS if risk.is_mean else f"nested risk, {risk}: {CUTS}"
                 made[risk] = Basis(name, Cuts(risk=risk).prepare(problem))
             return made[risk]
     with suppress(NotApplicableError):
@@ -253,11 +259,12 @@ class Grounded:
             return self._plan(np.empty((0, self._size)), np.empty(0), PlanStatus.OVER, "")
         basis = basis_of(self._problem, state, self._risk, progress)
         action = np.asarray(basis.rule(state.t, *(one[None].copy() for one in state[1:]))[0])
-        if isinstance(basis.known, LatticeValue) and self._search is not None:
+        has_table = basis.known is not None and not isinstance(basis.known, Solution)
+        if has_table and self._search is not None:
             return self._searched(state, basis, action, progress, resumed)
         actions = np.atleast_2d(np.asarray(self._problem.actions(state), dtype=np.float64))
         values = np.full(len(actions), np.nan)
-        if basis.known is not None:
+        if isinstance(basis.known, Solution | LatticeValue):
             values = sign_of(self._problem) * basis.known.taken(*state, actions)
         status = PlanStatus.EXACT if basis.exact else PlanStatus.FOLLOWED
         made = self._plan(actions, values, status, basis.name)
@@ -279,17 +286,31 @@ class Grounded:
         paths = futures(self._problem, VALUE_FUTURES, self._own, state)
         totals = self._after(state, decision.action, basis.rule, paths)
         earned = self._risk.estimate(totals, self._problem.sense)
-        bounds, said = None, decision.basis
+        found = replace(decision, value=earned.mean, se=earned.se, bounds=None)
         if not self._risk.is_mean:
-            said += "; the value is that of the totals, not nested"
-        elif self._clip is None or self._clip:
-            limit, said = sign_of(self._problem) * np.inf, f"{said}; bound: executed policy"
-            if self._clip and isinstance(self._problem, HasHindsight):
-                limit = estimate(self._problem.allocate(paths, state).values).mean
-                said += " and hindsight"
-            ends = sorted((earned.mean, limit))
-            bounds = Interval(*(float(one) for one in ends))
-        return replace(decision, value=earned.mean, se=earned.se, bounds=bounds, basis=said)
+            said = f"{decision.basis}; the value is that of the totals, not nested"
+            return replace(found, basis=said)
+        if self._clip is not None and not self._clip:
+            return found
+        limit, said = self._limit(basis, state, paths)
+        is_max = self._problem.sense == "max"
+        value = min(earned.mean, limit.mean) if is_max else max(earned.mean, limit.mean)
+        pair = (value, limit.mean), (earned.se, limit.se)
+        ends, errors = pair if is_max else (pair[0][::-1], pair[1][::-1])
+        said = f"{decision.basis}; bound: executed policy{said}"
+        return replace(found, value=value, bounds=Interval(*ends), bounds_se=errors, basis=said)
+
+    def _limit(self, basis: Basis, state: State, paths: FloatArray) -> tuple[Estimate, str]:
+        """What no policy beats, as far as it is cheap: by cuts, by hindsight if asked for."""
+        problem, sign = self._problem, sign_of(self._problem)
+        cuts = None if isinstance(basis.known, Solution | LatticeValue) else basis.known
+        if cuts is not None and cuts.training.lattice.exact:
+            from counterplan.planning.cut_table import cut_value
+
+            return Estimate(sign * float(cut_value(cuts.tables, *state)), 0.0), " and cuts"
+        if self._clip and isinstance(problem, HasHindsight):
+            return estimate(problem.allocate(paths, state).values), " and hindsight"
+        return Estimate(sign * np.inf, 0.0), ""
 
     def _searched(
         self,
@@ -300,8 +321,9 @@ class Grounded:
         resumed: bool,
     ) -> Plan:
         """The search's choice, or the basis's where that is as good."""
-        assert isinstance(basis.known, LatticeValue)
         assert self._search is not None
+        assert basis.known is not None
+        assert not isinstance(basis.known, Solution)
         place = id(basis.known)
         if place not in self._begun:
             self._begun[place] = self._search(self._seed, basis.known.tables)

@@ -15,6 +15,7 @@ at the edges the weights that `boltzmann` draws by.
     soft       V = alpha log sum_a exp(Q(a) / alpha)              MENTS (Eq. 3.5)
     highest    V = max_a Q(a)                                     BTS
     entropy    as `highest`; H = sum_a pi(a) (H(a) - log pi(a))   DENTS
+    informed   V = max_a Q(a), V_leaf for an action not yet tried where leaves are cuts
 
 Leaf: the value of a state seen for the first time (Algorithms 1 and 2, lines 6-20).
 
@@ -168,6 +169,13 @@ def highest(settings, node, edges):  # type: ignore[no-untyped-def]
     """The value of the best action, explored by Boltzmann weights."""
     weigh(node, edges, settings[TEMPERATURE], 0.0)
     node[VALUE] = best(node, edges)
+
+
+@jit
+def informed(settings, node, edges):  # type: ignore[no-untyped-def]
+    """The value of the best action, where one not yet tried is worth what the leaf says."""
+    temperature = settings[TEMPERATURE] if settings[TEMPERATURE] > 0.0 else 1.0
+    node[VALUE], _ = weigh(node, edges, temperature, 0.0)
 
 
 @jit

@@ -178,7 +178,9 @@ class Session:
         seed: Seed,
         tables: FloatArray | None = None,
     ) -> None:
-        """tables: what a leaf part of one's own reads, in place of the model's bounds."""
+        """tables: of values that leaves read, in place of the model's bounds. Where they are the
+        bounds that leaves are worth, nodes are worth their best action, one that was not tried as
+        much as the leaf: a mean of all that was tried would fall below what is known."""
         # The tables of bounds belong to the problem, whatever the seed: their error is allowed for.
         chance = generator(0).spawn(1)[0]
         self.reseed(seed)
@@ -196,7 +198,9 @@ class Session:
             kernel = replace(kernel, tables=tables)
         self._kernel, self._settings = kernel, self._numbers(clipped)
         leaf = part.named(planner.leaf, clipped > 0.0)
-        parts = (self._parts.select, self._parts.backup, leaf, self._settings)
+        is_known = tables is not None and planner.leaf == "bounds" and not self._parts.soft
+        backup = part.informed if is_known else self._parts.backup
+        parts = (self._parts.select, backup, leaf, self._settings)
         self._engine, self._borrowed = part.engine(kernel, *parts)
         factor, power = planner.widening
         most_children = ceil(factor * planner.simulations**power)
@@ -495,14 +499,16 @@ class TreePlanner(ABC):
         """The composition."""
 
     def is_grounded(self, problem: ExogenousModel) -> bool:
-        """Whether the search of this problem needs a basis (`grounded`)."""
-        return self.leaf == "auto" and not stands_alone(checked_problem(problem))
+        """Whether the search of this problem needs a basis (`grounded`), or was given one."""
+        if hasattr(checked_problem(problem), "grounds"):
+            return self.leaf in ("auto", "bounds")
+        return self.leaf == "auto" and not stands_alone(problem)
 
     def begin(self, problem: ExogenousModel, clip: Clip = None, seed: Seed = 0) -> Decide:
         if self.is_grounded(problem):
             from counterplan.planning.search.grounded import Grounded, on_lattice
 
-            planner = replace(self, leaf=on_lattice)
+            planner = replace(self, leaf="bounds" if hasattr(problem, "grounds") else on_lattice)
             begin = partial(Session, planner, problem, False)
             return Grounded(self.name, problem, clip, seed, begin)
         return Session(self, problem, clip, seed)
