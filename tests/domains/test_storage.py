@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -269,8 +270,29 @@ def test_two_numbers_have_an_exact_value_with_its_error(kind: str) -> None:
     best = Oracle(problem, tree(problem)).solve()
     assert abs(cp.exact_value(problem) - best) <= problem.value_error + 1e-7 * abs(best)
     assert problem.value_error <= 1e-4 * abs(best)
-    with pytest.raises(NotApplicableError, match="at the start only"):
-        cp.exact_value(problem, problem.start._replace(t=1))
+
+
+@pytest.mark.parametrize("kind", ["reservoirs", "batteries", "ramped"])
+def test_both_sides_hold_where_the_tree_is_not_played_whole(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between points from below, by cuts from above: at the start, and at another state."""
+    monkeypatch.setattr("counterplan.planning.cuts.WHOLE_TREE", 0)
+    problem = MAKERS[kind](np.random.default_rng(5), horizon=4)
+    start = problem.start
+    for given in (start, start._replace(resource=0.5 * start.resource)):
+        begins = tuple(
+            replace(one, start=float(level))
+            for one, level in zip(problem.storages, given.resource, strict=False)
+        )
+        ramped = (replace(one, before=0.5 * one.before) if given is not start else one
+                  for one in problem.flows)  # fmt: skip
+        there = replace(problem, storages=begins, flows=tuple(ramped))
+        best, found = Oracle(there, tree(there)).solve(), problem.value_within(given)
+        slack = 1e-7 * abs(best)
+        assert found.low - slack <= best <= found.high + slack
+        assert found.high - found.low <= 1e-3 * abs(best)
+        assert cp.exact_value(problem, given) == found.value
 
 
 def test_more_numbers_are_refused_with_what_applies() -> None:

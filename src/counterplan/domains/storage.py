@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from counterplan.core.result import Certified
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.domains import dispatch
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
@@ -449,23 +450,34 @@ class Storage(HasFutures):
         return StorageValue(self, self._numbers)
 
     def optimal_value(self, state: State | None = None) -> float:
-        """The best expected total without foresight; with two numbers to remember (storages, or
-        flows with ramps) at the start only, where `value_error` says what it may miss by."""
+        """The best expected total without foresight, with two numbers to remember (storages, or
+        flows with ramps) as `value_within` has it."""
+        at = self.start if state is None else state
+        return self._optimum.value(at) if self.is_simple else self.value_within(at).value
+
+    def value_within(self, state: State | None = None) -> Certified:
+        """The best expected total without foresight, and what it lies between for certain."""
         at = self.start if state is None else state
         if self.is_simple:
-            return self._optimum.value(at)
-        known: dict[str, tuple[float, float]] = self.__dict__.setdefault("_bracket", {})
-        if state is not None or "start" not in known:
+            value, error = self._optimum.value(at), self._optimum.error
+            low, high = sorted((value, value + (error if self.sense == "max" else -error)))
+            return Certified(value, low, high)
+        if at.t == self.horizon:
+            return Certified(0.0, 0.0, 0.0)
+        self._check_levels(at.t, at.resource)
+        known: dict[Any, Certified] = self.__dict__.setdefault("_known_values", {})
+        key = (at.t, *(one.tobytes() for one in at[1:]))
+        if key not in known:
             from counterplan.domains.storage_value import bracketed
 
-            known["start"] = bracketed(self, at)
-        return known["start"][0]
+            known[key] = bracketed(self, at)
+        return known[key]
 
     @property
     def value_error(self) -> float:
-        """What `optimal_value` may miss by."""
-        self.optimal_value()
-        return self._optimum.error if self.is_simple else self.__dict__["_bracket"]["start"][1]
+        """What `optimal_value` at the start may miss by."""
+        found = self.value_within()
+        return max(found.high - found.value, found.value - found.low)
 
     def optimal_actions(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, A) the flows that attain it."""

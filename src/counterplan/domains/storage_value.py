@@ -7,33 +7,47 @@ exactly, and U is a mean of such functions, exact at the levels where any of the
 bend at more levels than can be held, those that matter least are left out: V becomes smaller by at
 most what is left out, which is counted (`error`).
 
-**Two numbers** (two storages, or one and a flow with a ramp). V at the start is bracketed by cuts
-at the levels that their policy comes to (`planning.cuts`): no policy is better than they say, and
-theirs is worth so much. The value said is halfway, and its error half the distance, and twice the
-standard error where the policy had to be sampled.
+**Two numbers** (two storages, or one and a flow with a ramp), from the state that is asked about.
+Cuts (`planning.cuts`) say what no policy beats. From below, at points p_k (a grid, and levels that
+the cuts' policy comes to): V is concave, so that it lies above what is interpolated between them,
+and one program for each node and point gives backwards
+
+    W_t(x, p) = max over y, d', z  r_t(x, y) + hold d' + sum_k z_k E[W_{t+1}(x', p_k) | x]
+                with d' = sum_k z_k p_k,  sum_k z_k = 1,  z >= 0
+
+which is at most V_t(x, p). The value said is halfway, and its error half the distance.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counterplan.core.validation import FloatArray
+from counterplan.core.result import Certified
+from counterplan.core.validation import FloatArray, generator
 from counterplan.domains import dispatch
 from counterplan.errors import InfeasibleError, NotApplicableError
 from counterplan.planning.model import FiniteSupport, State, sign_of
 
 if TYPE_CHECKING:
     from counterplan.domains.storage import Storage
+    from counterplan.planning.cuts import Training
+    from counterplan.planning.stages import Stage
 
 # Values of x at all times together: about ten seconds of work.
 MOST_NODES = 50_000
 # Levels at which a value may bend.
 MOST_BENDS = 2_000
 DECIMALS = 9
-# Between value and bound of cuts, as a share; and futures that their policy is played on.
-GAP, SAMPLES = 1e-5, 400
+# Between value and bound, as a share that is small enough; rounds of cuts and futures that points
+# are met on, and how often both are doubled before the distance is taken as it is.
+GAP, ROUNDS, FUTURES, TRIES = 1e-5, 300, 200, 2
+# Points at a time, at most, and levels of the grid along each axis, its ends included.
+MOST_POINTS, ALONG = 500, 12
 
 
 def _at(curve: FloatArray, level: float) -> float:
@@ -44,24 +58,102 @@ def _at(curve: FloatArray, level: float) -> float:
     return float(np.interp(level, curve[:, 0], curve[:, 1]))
 
 
-def bracketed(model: Storage, state: State) -> tuple[float, float]:
-    """V* at the start of a problem with two numbers to remember, and its error."""
+class _Rest:
+    """A problem from a state on, as far as cuts need it."""
+
+    def __init__(self, model: Storage, state: State) -> None:
+        self._model, self._t, self.sense = model, state.t, model.sense
+        self.horizon, self.start = model.horizon - state.t, State(0, *state[1:])
+
+    def stage(self, t: int) -> Stage:
+        return self._model.stage(self._t + t)
+
+    def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
+        model: Any = self._model
+        found: tuple[FloatArray, FloatArray] = model.successors(self._t + t, exogenous)
+        return found
+
+
+def bracketed(model: Storage, state: State) -> Certified:
+    """V* of a state with two numbers to remember, from both sides."""
     from counterplan.planning.cuts import Cuts
     from counterplan.planning.lattice import Lattice
 
-    size, start = len(model.start.resource), model.start
-    if size > 2 or not isinstance(model, FiniteSupport) or not Lattice.of(model).exact:
+    rest: Any = _Rest(model, state)
+    size = len(state.resource)
+    if size > 2 or not isinstance(model, FiniteSupport) or not Lattice.of(rest).exact:
         raise NotApplicableError(
             f"{size} numbers to remember, or an x with more values than can be listed, are too "
             "much for an exact value: policies.Cuts bounds it, and value_bounds brackets it"
         )
-    if state.t > 0 or not all(map(np.array_equal, state[1:], start[1:])):
-        raise NotApplicableError(
-            "with two numbers to remember the exact value is known at the start only: "
-            "policies.Cuts is a policy for other states"
-        )
-    found = Cuts(gap=GAP, samples=SAMPLES).solve(model)
-    return 0.5 * (found.bound + found.value), 0.5 * found.gap + 2.0 * found.se
+    found, sign = Cuts(ROUNDS, GAP, samples=FUTURES).solve(rest), sign_of(model)
+    limit, value, rng = found.bound, found.value, generator(0)
+    for i in range(TRIES if found.se > 0.0 else 0):
+        value = _from_below(found.training, FUTURES << i, rng, sign)
+        if abs(limit - value) <= GAP * abs(limit) or i + 1 == TRIES:
+            break
+        limit = -sign * max(found.training.round(rng) for _ in range(ROUNDS << i))
+    if not np.isfinite(value):
+        raise NotApplicableError("no policy was found that is possible at every step: play Cuts")
+    low, high = sorted((limit, value))
+    return Certified(0.5 * (low + high), low, high)
+
+
+def _from_below(training: Training, futures: int, rng: np.random.Generator, sign: float) -> float:
+    """What a policy earns at the start for certain (costs at most)."""
+    from counterplan.planning.cuts import StepProgram
+
+    lattice, stages = training.lattice, training.stages
+    points = training.met(futures, rng)
+    for t, stage in enumerate(stages[:-1]):
+        top = stage.most_level
+        top = np.where(np.isinf(top), 1.0 + 2.0 * points[t + 1].max(axis=0), top)
+        axes = [np.linspace(*ends, ALONG) for ends in zip(stage.least_level, top, strict=True)]
+        grid = np.array(list(product(*axes)))
+        met = rng.permutation(points[t + 1])[: MOST_POINTS - len(grid)]
+        both = np.vstack([grid, met])
+        nearly = np.round(both * (1e6 / (1e-9 + top.max())))  # points that nearly agree are one
+        points[t + 1] = both[np.sort(np.unique(nearly, axis=0, return_index=True)[1])]
+    worth = np.empty((0, 0))
+    for t in reversed(range(lattice.horizon)):
+        several = [stages[t]]
+        if t + 1 < lattice.horizon:
+            several = [_between(stages[t], points[t + 1], worth, p) for p in training.chances[t]]
+        programs = [StepProgram(stage, sign, None) for stage in several]
+        worth = np.full((len(lattice.values[t]), len(points[t])), np.nan)
+        for j, x in enumerate(lattice.values[t]):
+            program = programs[training.classes[t][j]]
+            sides = program.sides(x)
+            for k, level in enumerate(points[t]):
+                with suppress(NotApplicableError):  # of a program gone astray: one point less
+                    found = program.solve(sides, level)
+                    worth[j, k] = np.nan if found is None else -sign * found.value
+    return float(worth[0, 0])
+
+
+def _between(stage: Stage, points: FloatArray, worth: FloatArray, chances: FloatArray) -> Stage:
+    """A step that ends between points (K, D), worth (M, K) at the next nodes: the shares z of the
+    points are further flows."""
+    ahead = chances[chances > 0.0] @ worth[chances > 0.0]
+    points, ahead = points[np.isfinite(ahead)], ahead[np.isfinite(ahead)]
+    (K, D), m, X = points.shape, len(stage.low), stage.price_x.shape[1]
+    ends = np.hstack([stage.effect, -points.T])
+    own = np.hstack([stage.rows, np.zeros((m, K))])
+    all_of_them = np.append(np.zeros(stage.effect.shape[1]), np.ones(K))
+    return replace(
+        stage,
+        effect=np.hstack([stage.effect, np.zeros((D, K))]),
+        rows=np.vstack([own, ends, all_of_them]),
+        rows_d=np.vstack([stage.rows_d, stage.keep, np.zeros(D)]),
+        rows_x=np.vstack([stage.rows_x, stage.inflow_x, np.zeros(X)]),
+        low=np.concatenate([stage.low, -stage.inflow, [1.0]]),
+        high=np.concatenate([stage.high, -stage.inflow, [1.0]]),
+        floor=np.append(stage.floor, np.full(D + 1, -np.inf)),
+        least=np.append(stage.least, np.zeros(K)),
+        most=np.append(stage.most, np.full(K, np.inf)),
+        price=np.append(stage.price, ahead),
+        price_x=np.vstack([stage.price_x, np.zeros((K, X))]),
+    )
 
 
 class StorageValue:

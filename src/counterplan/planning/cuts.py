@@ -65,6 +65,8 @@ from counterplan.planning.stages import Stage, stages_of
 
 # What HiGHS may miss bounds and optimality by, and what levels may by what that makes.
 PRECISION, ROUNDING = 1e-9, 1e-7
+TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+SHAKING = "dual_simplex_cost_perturbation_multiplier"
 # A cut that raises the value where it is made by less than this share is not kept.
 SAME = 1e-10
 # Trees up to this many nodes and steps are played whole.
@@ -153,14 +155,14 @@ class StepProgram:
         self._highs.addRow(intercept, math.inf, len(self._cut), self._cut, np.append(-slope, 0.0))
         self._cuts.append(0)
 
-    def add(self, intercept: float, slope: FloatArray, points: FloatArray) -> None:
-        """F >= intercept + slope . d'; cuts that are best at none of the points (n, D) may go."""
+    def add(self, intercept: float, slope: FloatArray, points: list[FloatArray]) -> None:
+        """F >= intercept + slope . d'; cuts that are best at none of the points (D,) may go."""
         self._highs.addRow(intercept, math.inf, len(self._cut), self._cut, np.append(-slope, 1.0))
         self._cuts.append(len(self.ahead.rows))
         self.ahead.add(np.array([intercept]), slope[None])
         if len(self._cuts) < self._many:
             return
-        best = self.ahead.keep(points)
+        best = self.ahead.keep(np.array(points))
         places = {old: new for new, old in enumerate(best.tolist())}
         gone = [i for i, cut in enumerate(self._cuts) if cut not in places]
         self._highs.deleteRows(len(gone), len(self._rows) + np.array(gone, dtype=np.int32))
@@ -196,6 +198,11 @@ class StepProgram:
             return math.inf, np.zeros(D), levels
         return found.value, found.slope, levels + columns[:D] - columns[D:]
 
+    def _set(self, precision: float, shaking: float) -> None:
+        for name in TOLERANCES:
+            self._highs.setOptionValue(name, precision)
+        self._highs.setOptionValue(SHAKING, shaking)
+
     def _move(self, lower: FloatArray, upper: FloatArray) -> None:
         self._highs.changeColsBounds(len(self._shifts), self._shifts, lower, upper)
 
@@ -205,8 +212,11 @@ class StepProgram:
         highs.changeRowsBounds(n, self._rows, sides.low + moved, sides.high + moved)
         highs.run()
         if highs.getModelStatus() not in (status.kOptimal, status.kInfeasible):
-            highs.clearSolver()  # once more from the beginning: a basis may have gone astray
+            # Once more from the beginning, shaken: a basis may have gone astray, or in circles.
+            highs.clearSolver()
+            self._set(ROUNDING, 1.0)
             highs.run()
+            self._set(PRECISION, 0.0)
         ended = highs.getModelStatus()
         if ended == status.kInfeasible:
             return None
@@ -245,9 +255,8 @@ def _kept_program(
     program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
     program.a_matrix_.value_ = rows.data
     options = {"output_flag": False, "presolve": "off", "solver": "simplex", "threads": 1}
-    options["dual_simplex_cost_perturbation_multiplier"] = 0.0  # a warm start needs no shaking
-    precise = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
-    for name, value in (options | dict.fromkeys(precise, PRECISION)).items():
+    options[SHAKING] = 0.0  # a warm start needs none
+    for name, value in (options | dict.fromkeys(TOLERANCES, PRECISION)).items():
         highs.setOptionValue(name, value)
     highs.passModel(program)
     return highs, highspy.HighsModelStatus
@@ -295,29 +304,31 @@ class Tangents:
 class Training:
     """Programs and cuts for every step of a model, and what makes them better.
 
+    stages    the steps
     programs  by step and class of nodes: nodes of a class have the same ahead of them
     classes   by step: (M,) the class of each node
+    chances   by step: (classes, M') of the nodes that follow
     values    by step: V of each node, from below
     """
 
     def __init__(self, model: ExogenousModel, lattice: Lattice, risk: Risk) -> None:
-        self.lattice, self.risk, self._stages = lattice, risk, stages_of(model)
+        self.lattice, self.risk, self.stages = lattice, risk, stages_of(model)
         self._levels = np.array(model.start.resource, dtype=np.float64)
         T, D, self._sign = lattice.horizon, self._levels.size, sign_of(model)
-        self.classes, self._chances = list[IntArray](), list[FloatArray]()
+        self.classes, self.chances = list[IntArray](), list[FloatArray]()
         for matrix in (*lattice.chances, np.zeros((len(lattice.values[-1]), 0))):
             rows = np.round(matrix, 14) + 0.0
             _, first, found = np.unique(rows, axis=0, return_index=True, return_inverse=True)
             self.classes.append(np.asarray(found, dtype=np.int64).ravel())
-            self._chances.append(matrix[first])
+            self.chances.append(matrix[first])
         self.programs = [list[StepProgram]()] * T
         self._sides = [list[Sides]()] * T
         self._rounds, self._centres = 0, np.zeros((T, D))
         self._points = [list[FloatArray]() for _ in range(T)]
         self.values, lowest = list[Tangents](), np.zeros(0)
         for t in reversed(range(T)):
-            floors = [self._cost(lowest, p) for p in self._chances[t]] if t + 1 < T else [None]
-            self.programs[t] = [StepProgram(self._stages[t], self._sign, floor) for floor in floors]
+            floors = [self._cost(lowest, p) for p in self.chances[t]] if t + 1 < T else [None]
+            self.programs[t] = [StepProgram(self.stages[t], self._sign, floor) for floor in floors]
             self._sides[t] = [self.programs[t][0].sides(x) for x in lattice.values[t]]
             lowest = self._lowest(t)
             self.values.insert(0, Tangents(lowest, D))
@@ -328,7 +339,7 @@ class Training:
 
     def _lowest(self, t: int) -> FloatArray:
         """(M,) the least cost from step t on, from any levels."""
-        before = self._stages[t - 1]
+        before = self.stages[t - 1]
         box = (before.least_level, before.most_level) if t > 0 else (self._levels, self._levels)
         found = np.empty(len(self._sides[t]))
         for j, sides in enumerate(self._sides[t]):
@@ -360,7 +371,7 @@ class Training:
             return program.solve(sides, closest)
         if t == 0:
             raise InfeasibleError("no flows keep all bounds from the start on, whatever is done")
-        for chances, before in zip(self._chances[t - 1], self.programs[t - 1], strict=True):
+        for chances, before in zip(self.chances[t - 1], self.programs[t - 1], strict=True):
             if chances[node] > 0.0:
                 before.forbid(distance - float(slope @ levels), slope)
         return None
@@ -368,13 +379,13 @@ class Training:
     def round(self, rng: np.random.Generator) -> float:
         """One way forwards and backwards; the bound, as a cost."""
         levels, self._rounds = self._decided(self.lattice.sample(1, rng)[0]), self._rounds + 1
-        share = max(1.0 / self._rounds, NEWEST)
+        share, part = max(1.0 / self._rounds, NEWEST), rng.random()
         for t in reversed(range(1, len(levels))):
             # Decisions jump from one extreme to another while cuts are few: every second round
-            # cuts half way to where they were on average.
+            # cuts somewhere on the way to where they were on average.
             self._centres[t] += share * (levels[t] - self._centres[t])
-            at = levels[t] if self._rounds % 2 else 0.5 * (levels[t] + self._centres[t])
-            self._cut(t, at)
+            away = 0.0 if self._rounds % 2 else part
+            self._cut(t, levels[t] + away * (self._centres[t] - levels[t]))
         found = self.solve(0, 0, self._levels)
         if found is None:
             return -math.inf
@@ -384,8 +395,8 @@ class Training:
     def spread(self, rng: np.random.Generator) -> None:
         """One way backwards through levels anywhere within their bounds: cuts for whoever comes
         where this policy does not."""
-        for t in reversed(range(1, len(self._stages))):
-            low, high = self._stages[t - 1].least_level, self._stages[t - 1].most_level
+        for t in reversed(range(1, len(self.stages))):
+            low, high = self.stages[t - 1].least_level, self.stages[t - 1].most_level
             reached = np.max([self._levels, *self._points[t]], axis=0)
             self._cut(t, rng.uniform(low, np.where(np.isinf(high), 2.0 * reached, high)))
 
@@ -410,15 +421,14 @@ class Training:
         if known.all() and (values > self.values[t].at(levels[None])[0] + scale).any():
             self.values[t].add(values - slopes @ levels, slopes)
         self._points[t].append(levels)
-        points = np.array(self._points[t])
-        for chances, program in zip(self._chances[t - 1], self.programs[t - 1], strict=True):
+        for chances, program in zip(self.chances[t - 1], self.programs[t - 1], strict=True):
             likely = chances > 0.0
             if not known[likely].all():
                 continue
             weights = self.risk.weights(-values[likely], chances[likely])
             value, slope = float(weights @ values[likely]), weights @ slopes[likely]
             if value > program.ahead.at(levels[None])[0, 0] + scale:
-                program.add(value - float(slope @ levels), slope, points)
+                program.add(value - float(slope @ levels), slope, self._points[t])
 
     def played(self, samples: int, rng: np.random.Generator) -> Estimate | None:
         """What the policy of the cuts costs on the lattice: exactly where its tree is small; None
@@ -458,6 +468,12 @@ class Training:
                 nodes = np.minimum(reached.sum(axis=1), ahead.shape[1] - 1)
                 totals -= ahead[np.arange(n), nodes] - (weights * ahead).sum(axis=1)
         return estimate(totals)
+
+    def met(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
+        """By step: (k, D) the levels that the policy comes to on n futures."""
+        paths = [self._decided(nodes) for nodes in self.lattice.sample(n, rng)]
+        steps = zip(*(one for one in paths if len(one) == len(self.stages)), strict=True)
+        return [np.unique(np.round(one, 9), axis=0) for one in map(np.array, steps)]
 
     def cuts(self) -> list[FloatArray]:
         """By step: (M, K, 1 + D) what the value of each node lies below, to be maximised."""

@@ -615,8 +615,9 @@ def plan(
 
     planner  default: UCT with 1,000 simulations
     clip     leaf values are kept within the model's bounds: True, False, or with which probability
-             (the paper's alpha_c); None: if the model has bounds. Of a model without any the value
-             of the decision is bounded by an executed policy (and by hindsight, if True)
+             (the paper's alpha_c); None: if the model has bounds (its own, or by cuts). Of a model
+             without any nothing in the tree is clipped: the value of the decision at the root is
+             bounded by an executed policy (and by hindsight, if True), see `Plan.bounds_se`
     progress  called for some simulations at a time; False stops the search, and the plan's status
               says so (planners of one's own are not asked)
     risk     what is ahead counts by it at every step (nested, so plans are time consistent): 1 the
