@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load, save
 
 import counterplan as cp
-from counterplan.core.files import atomic_file, check_target
+from counterplan.core.files import atomic_file, check_target, parse_toml
 from counterplan.core.tensors import METADATA, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.errors import FileError
 from counterplan.tables.models import model_from_bytes
@@ -177,3 +177,12 @@ def test_an_optional_entry_is_part_of_the_checksum(tmp_path: Path) -> None:
         path.write_bytes(save(load(content), metadata={METADATA: json.dumps(changed)}))
         with pytest.raises(FileError, match=words):
             read_tensors(path, (FORM,))
+
+
+@pytest.mark.parametrize("text", ["[{}]", "{} = 1", "x = {{{} = 1}}", "[[ 'a' . {}]]"])
+def test_names_of_many_parts_are_not_taken_apart(text: str) -> None:
+    """Python's reader would need minutes for them; texts with as many dots are none."""
+    with pytest.raises(FileError, match=r"t.toml, line 2: a name in it has more than 32 parts"):
+        parse_toml("t.toml", "\n" + text.format(".".join(["a"] * 100_000)))
+    dots = "a." * 500
+    assert parse_toml("t.toml", f'x = "{dots}"\na.b.c = 1')["x"] == dots

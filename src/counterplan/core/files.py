@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import secrets
 import stat
 import tomllib
@@ -146,6 +147,12 @@ def decode(path: str | Path, content: bytes) -> str:
         ) from None
 
 
+# Of a name in TOML, such as a.b.c: Python's reader takes time with the square of them.
+MOST_PARTS = 32
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*"""
+LONG_KEY = re.compile(rf"(?:^|[{{,\[])[ \t]*(?:{_PART}){{{MOST_PARTS}}}", re.MULTILINE)
+
+
 def read_toml(path: str | Path, what: str, most: int) -> dict[str, Any]:
     """What a TOML file holds."""
     return parse_toml(path, decode(path, read_bytes(path, what, most)))
@@ -153,6 +160,11 @@ def read_toml(path: str | Path, what: str, most: int) -> dict[str, Any]:
 
 def parse_toml(path: str | Path, text: str) -> dict[str, Any]:
     """What TOML text, of the file `path`, holds."""
+    if (long := LONG_KEY.search(text)) is not None:
+        line = text.count("\n", 0, long.end()) + 1
+        raise FileError(
+            f"{path}, line {line}: a name in it has more than {MOST_PARTS} parts; correct the file"
+        )
     try:
         return tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as problem:
