@@ -4,7 +4,8 @@
 
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+# Where Windows puts programs.
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # A simulator for tests of learned models. What it asks for (a gym of 2017, gymnasium below 1.0) excludes
 # what we need, and no part of it that is used here needs them: without its dependencies.
 SIMULATOR := --no-deps 'simglucose>=0.2.11'
@@ -21,7 +22,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo reproduce test test-slow coverage lint typecheck format docs wheel bench setup lock clean
+.PHONY: help demo reproduce test test-slow coverage lint typecheck format docs wheel release bench bench-small setup lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -65,6 +66,11 @@ docs: $(VENV)/.installed-test ## build the documentation into site/
 wheel: $(VENV)/.installed-test ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel
 
+release: docs ## build wheel, source archive and pages, and try both in empty environments
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/pytest -q tests/test_wheel.py
+
 bench: $(VENV)/.installed-bench ## run the comparisons and the benchmarks, one process
 	$(BIN)/python -m benchmarks.discrete
 	$(BIN)/python -m benchmarks.training
@@ -75,6 +81,9 @@ bench: $(VENV)/.installed-bench ## run the comparisons and the benchmarks, one p
 	$(BIN)/python -m benchmarks.cohort
 	$(BIN)/python -m benchmarks.cohort_memory
 	$(BIN)/pytest benchmarks -p no:xdist
+
+bench-small: $(VENV)/.installed-bench ## a few ratios; fails where one has fallen by half
+	$(BIN)/python -m benchmarks.ratios --check
 
 setup: $(VENV)/.installed-dev ## install everything and the git pre-commit hook
 	$(BIN)/pre-commit install

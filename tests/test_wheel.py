@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,6 +105,25 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert names == {path.relative_to(SOURCE.parent).as_posix() for path in files}
     endings = {Path(name).suffix for name in names}
     assert {".py", ".pyi", ".npz", ".html", ".js", ".css", ".svg"} <= endings
+
+
+def test_the_source_archive_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    build = (sys.executable, "-m", "hatchling", "build")
+    run(*build, "-t", "sdist", "-d", tmp_path, cwd=ROOT)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    (unpacked,) = (one for one in tmp_path.iterdir() if one.is_dir())
+    run(*build, "-t", "wheel", "-d", tmp_path, cwd=unpacked)
+    (again,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(again) as second:
+        assert sorted(first.namelist()) == sorted(second.namelist())
+
+
+def test_versions_are_one(wheel: Path) -> None:
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {counterplan.__version__}\n" in cited
+    assert f"-{counterplan.__version__}-" in wheel.name
 
 
 def test_it_is_what_runs(installed: Path, tmp_path: Path) -> None:
