@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,35 @@ def test_minari_mistakes(tmp_path: Path, arrays: dict[str, Any], says: str) -> N
     with pytest.raises(FileError, match=says) as caught:
         read_minari(minari_file(tmp_path / "set", **arrays))
     assert str(caught.value).startswith(str(tmp_path / "set"))
+
+
+def test_numbers_are_counted_before_they_are_read(tmp_path: Path) -> None:
+    """A few kilobytes: a thousand names of one array without contents."""
+    path = minari_file(tmp_path / "set")
+    with h5py.File(path / "data" / "main_data.hdf5", "r+") as file:
+        packed = {"chunks": (1000, 2), "compression": "gzip"}
+        del file["episode_0/observations"]
+        file["episode_0"].create_dataset("observations", (200_000, 2), "f4", **packed)
+        for number in range(1, 1000):
+            file[f"episode_{number}"] = file["episode_0"]
+    with pytest.raises(FileError, match="more numbers than a file of this size holds"):
+        read_minari(path)
+
+
+def test_no_bytes_of_a_file_do_more_than_be_refused(tmp_path: Path) -> None:
+    path = minari_file(tmp_path / "set")
+    stored, rng, refused = path / "data" / "main_data.hdf5", random.Random(0), 0
+    good = stored.read_bytes()
+    for _ in range(200):
+        content = bytearray(good)
+        for _ in range(rng.choice([1, 2, 5, 20])):
+            content[rng.randrange(len(good))] = rng.choice([0, 127, 255, rng.randrange(256)])
+        stored.write_bytes(content)
+        with suppress(FileError):
+            read_minari(path)
+            refused -= 1
+        refused += 1
+    assert refused > 50
 
 
 @pytest.mark.parametrize("kind", ["minari", "d3rlpy"])

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.files import atomic_file, check_readable, check_target
+from counterplan.core.table import MOST_PACKED, UNPACKED
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import FileError, InputError, not_installed
 from counterplan.tables.layout import SchemaLayout
@@ -233,6 +234,8 @@ def _read_hdf5(path: Path, is_buffer: bool, schema: Schema | None) -> tuple[pl.D
     stored: Arrays = {name: [] for name in COLUMNS}
     _import_h5py()
     check_readable(path, "an HDF5 file")
+    # Packed, or many times under other names, a few kilobytes can hold any number of values.
+    left = [min(LARGEST_ARRAY, max(UNPACKED, MOST_PACKED * path.stat().st_size))]
     with _hdf5_file(path) as file:
         every = sum(name.startswith("episode_") for name in file)
         if not every and not is_buffer:
@@ -241,7 +244,7 @@ def _read_hdf5(path: Path, is_buffer: bool, schema: Schema | None) -> tuple[pl.D
             group = file if is_buffer else _entry(path, file, f"episode_{number}")
             for name in STORED:
                 own = f"{name}_{number}" if is_buffer else name
-                stored[name].append(_array(path, group, own))
+                stored[name].append(_array(path, group, own, left))
             if is_buffer:
                 ends = _whole(path, file, f"terminated_{number}")
                 stored["terminated"].append(np.array(ends))
@@ -288,18 +291,24 @@ def _entry(path: Path, group: Any, name: str) -> Any:
     return found
 
 
-def _array(path: Path, group: Any, name: str) -> NDArray[Any]:
+def _array(path: Path, group: Any, name: str, left: list[int]) -> NDArray[Any]:
     """(n, D) the numbers of an array of one or more dimensions, the type of whole ones kept; those
-    of a group of arrays side by side."""
+    of a group of arrays side by side. `left`: how many bytes of the file may still be read."""
     found = _entry(path, group, name)
     if isinstance(found, _import_h5py().Group):
-        parts = [_array(path, found, part) for part in found]
+        parts = [_array(path, found, part, left) for part in found]
         if not parts or len({len(part) for part in parts}) > 1:
             raise FileError(f"{path}: {name!r} has no parts, or parts of different lengths")
         return np.concatenate(parts, axis=1)
     if not hasattr(found, "dtype") or found.dtype.kind not in "biuf":
         raise FileError(f"{path}: {name!r} holds no numbers; only these can be a table")
-    if found.ndim == 0 or found.size * 8 > LARGEST_ARRAY:
+    left[0] -= found.size * 8
+    if left[0] < 0:
+        raise FileError(
+            f"{path}: {name!r} has shape {found.shape}, and all together more numbers than a file "
+            "of this size holds; store less of it"
+        )
+    if found.ndim == 0:
         raise FileError(f"{path}: {name!r} has shape {found.shape}: no array that fits a table")
     numbers = np.asarray(found[()], dtype=None if found.dtype.kind in "iu" else np.float64)
     return numbers.reshape(len(numbers), -1)
