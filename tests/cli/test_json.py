@@ -19,6 +19,7 @@ import pytest
 
 from counterplan.cli import serve as cli_serve
 from counterplan.domains import sepsis
+from tests.tables.test_events import events, write_meds
 
 from .conftest import MODEL, Run
 
@@ -167,6 +168,18 @@ def test_fit(asked: Any, visits: Path) -> None:
         asked("fit cohort.csv -o cohort.safetensors --hidden 4 --epochs 2"),
     ]
     compare("counterplan fit", found)
+
+
+def test_episodes(asked: Any, ward: Path) -> None:
+    write_meds(ward / "meds", events())
+    (ward / "events.toml").write_text(
+        '[episodes]\nwindow = "4h"\nstart = ["ADMIT"]\nend = ["LEAVE"]\n'
+        '[features.rate]\ncodes = ["HR"]\nmissing = "mean"\n'
+        '[actions.fluid]\ncodes = ["DRUG//fluid"]\nbins = 2\n',
+        encoding="utf-8",
+    )
+    made = asked("episodes meds --config events.toml -o stays.csv --json")
+    compare("counterplan episodes", [asked("episodes meds --json"), made])
 
 
 def test_schema(asked: Any, visits: Path) -> None:
