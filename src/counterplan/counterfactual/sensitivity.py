@@ -161,41 +161,41 @@ def _by_member(
     def improvement(noises: FloatArray) -> FloatArray:
         return model.under(actions, noises) - observed
 
-    def one_by_one(other: FloatArray) -> FloatArray:
-        """(changed, U) the improvements where one number of a changed step is that of `other`."""
-        places = (
-            np.repeat(changed, len(deviation)),
-            np.tile(np.arange(len(deviation)), len(changed)),
-        )
-        every = np.repeat(noise[None], len(places[0]), axis=0)
-        every[np.arange(len(every)), *places] = other[places]
-        return improvement(every).reshape(len(changed), -1)
+    def one_by_one(*others: FloatArray) -> FloatArray:
+        """(others, changed, U) the improvements where one number of a changed step is that of each
+        of the others."""
+        size = len(changed) * len(deviation)
+        steps = np.repeat(changed, len(deviation))
+        numbers = np.tile(np.arange(len(deviation)), len(changed))
+        every = np.repeat(noise[None], len(others) * size, axis=0)
+        for i, other in enumerate(others):
+            every[i * size + np.arange(size), steps, numbers] = other[steps, numbers]
+        return improvement(every).reshape(len(others), len(changed), -1)
 
     drawn, mixed = fresh @ factor.T, np.repeat(noise[None], len(RHOS) * len(fresh), axis=0)
     luck = [r * noise[changed] + np.sqrt(max(0.0, 1.0 - r**2)) * drawn[:, changed] for r in RHOS]
     mixed[:, changed] = np.concatenate(luck)
     by_rho = improvement(mixed).reshape(len(RHOS), -1).mean(axis=1)
     # All that lowers, and all that raises the improvement turned round, each by itself.
-    raises, turned = (
-        one_by_one(-noise) > improvement(noise[None]),
-        np.repeat(noise[None], 2, axis=0),
-    )
+    near_by = (noise + side * STEP * deviation for side in (1.0, -1.0))
+    same, flipped, up, down = one_by_one(noise, -noise, *near_by)
+    raises, turned = flipped > same, np.repeat(noise[None], 2, axis=0)
     turned[:, changed] *= np.where(np.stack([raises, ~raises]), 1.0, -1.0)
     # One standard deviation of each changed step's noise, the way that is worse.
-    up, down = (one_by_one(noise + side * STEP * deviation) for side in (1.0, -1.0))
     if (up == down).any():  # a small shift does nothing where a range holds what it moves
-        far = (one_by_one(noise + side * GAMMAS[-1] * deviation) for side in (1.0, -1.0))
+        far = one_by_one(*(noise + side * GAMMAS[-1] * deviation for side in (1.0, -1.0)))
         up, down = (
             np.where(up == down, other, near) for near, other in zip((up, down), far, strict=True)
         )
     worse = np.zeros_like(noise)
     worse[changed] = np.where(up > down, -deviation, deviation)
-    against, favour = (
-        improvement(noise + side * GAMMAS[:, None, None] * worse) for side in (1.0, -1.0)
+    both = [noise + side * GAMMAS[:, None, None] * worse for side in (1.0, -1.0)]
+    ends, against, favour = np.split(
+        improvement(np.concatenate([turned, *both])), [2, 2 + len(GAMMAS)]
     )
     # What is worse, or better, may be found at a smaller shift already.
     lowest, highest = np.minimum.accumulate(against), np.maximum.accumulate(favour)
-    return by_rho, improvement(turned), lowest, highest
+    return by_rho, ends, lowest, highest
 
 
 def _crossing(places: FloatArray, values: FloatArray) -> float | None:

@@ -476,7 +476,7 @@ class DiscreteExplainer(Explainer):
             low, high = explanation.interval
             ends = {"improvement_low": low, "improvement_high": high}
             asked = {"risk": share, "harm": explanation.harm, **ends}
-        least = explanation.interval_in(self.mdp, rows=self._row_sets).low
+        least = explanation.least_in(self.mdp, self._row_sets)
         rounding = 1e-9 * max(1.0, abs(explanation.factual_value))
         found = {"guaranteed": least, "established": least > explanation.factual_value + rounding}
         if question is not None and question.robust:

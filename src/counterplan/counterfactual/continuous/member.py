@@ -98,17 +98,18 @@ class Member:
 
     def under(self, sequence: IntArray, noises: FloatArray) -> FloatArray:
         """(n,) what a sequence (T-1,) earns under noises (n, T-1, U)."""
-        n = len(noises)
-        states, every = (
-            [np.repeat(self.states[:1], n, axis=0)],
-            np.repeat(sequence[None], n, axis=0),
-        )
+        n, every = len(noises), np.repeat(sequence[None], len(noises), axis=0)
+        # Up to the first step that differs nothing does.
+        differs = (sequence != self.observed) | (noises != self.noise).any(axis=(0, 2))
+        first = int(differs.argmax()) if differs.any() else len(sequence)
+        before = [np.repeat(state[None], n, axis=0) for state in self.states[: first + 1]]
         if hasattr(self.replay, "under"):
-            return self.earned(self.replay.under(0, states[0], every, noises), every)
-        for t, action in enumerate(sequence):
-            vectors = np.broadcast_to(self.vectors[t, action], (n, self.vectors.shape[2]))
-            states.append(self.scm.step(states[-1], vectors, noises[:, t]))
-        return self.earned(np.stack(states, axis=1), every)
+            path = self.replay.under(first, before[-1], every[:, first:], noises[:, first:])
+            return self.earned(np.concatenate([np.stack(before, 1), path[:, 1:]], axis=1), every)
+        for t in range(first, len(sequence)):
+            vectors = np.broadcast_to(self.vectors[t, sequence[t]], (n, self.vectors.shape[2]))
+            before.append(self.scm.step(before[-1], vectors, noises[:, t]))
+        return self.earned(np.stack(before, axis=1), every)
 
     def earned(self, states: FloatArray, sequences: IntArray, t: int = 0) -> FloatArray:
         """(n,) what states (n, T-t, D) and the sequences (n, T-1-t) that lead through them earn,

@@ -303,12 +303,12 @@ class SequenceSetting:
         inside the data; None if there is none, or none is known at the deadline."""
         order = np.argsort(-values, kind="stable")
         order = order[values[order] > -np.inf]
-        for start in range(0, len(order), TRIED):
-            if start and clock() > deadline:
-                break
-            rows = order[start : start + TRIED]
+        start, size = 0, 1  # mostly the first one is inside
+        while start < len(order) and not (start and clock() > deadline):
+            rows = order[start : start + size]
             if (fine := self.is_inside(sequences[rows])).any():
                 return int(rows[fine.argmax()])
+            start, size = start + size, min(4 * size, TRIED)
         return None
 
     def simplified(self, sequence: IntArray) -> IntArray:

@@ -126,13 +126,18 @@ class PolicyExplanation(Explanation):
         self, mdp: TabularMDP, assume: str = "none", rows: RowSets | None = None
     ) -> Interval:
         """The same over the causal models of an MDP of a kind, and over the rows of sets."""
-        setting, table = replace(self.process.setting, mdp=mdp), self.process.table
-        low, high = (
-            float(evaluate(setting, Law(mdp, self.episode, 1.0, assume, up, rows), table)[-1])
-            for up in (False, True)
-        )
+        low, high = (self._extreme(mdp, assume, up, rows) for up in (False, True))
         # Both ends are sums in different orders: where they meet, rounding may turn them round.
         return Interval(min(low, high), max(low, high))
+
+    def least_in(self, mdp: TabularMDP, rows: RowSets | None = None) -> float:
+        """The lower end alone, over all of them."""
+        return self._extreme(mdp, "none", False, rows)
+
+    def _extreme(self, mdp: TabularMDP, assume: str, up: bool, rows: RowSets | None) -> float:
+        setting, table = replace(self.process.setting, mdp=mdp), self.process.table
+        law = Law(mdp, self.episode, 1.0, assume, up, rows)
+        return float(evaluate(setting, law, table)[-1])
 
     def expected_end(self, values: ArrayLike) -> float:
         """The mean of values (S,) of the last state under the policy."""
