@@ -1,4 +1,4 @@
-"""Throughput of cohort runs: `python -m benchmarks.cohort` in the repository's root.
+"""Throughput of cohort runs: `python -m benchmarks.cohort [ROUNDS]` in the repository's root.
 
 Every episode is explained for k = 3. A round times, on the same episodes and one after the other,
 
@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.discrete import ONE_THREAD
 
 RESULTS = Path(__file__).parent / "results"
-ROUNDS = 3
+ROUNDS = int(sys.argv[1]) if sys.argv[1:] else 3
 ICU_EPISODES, SMALL_EPISODES, SEPSIS_EPISODES = 400, 1000, 300
 
 

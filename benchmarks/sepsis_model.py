@@ -59,6 +59,24 @@ def cases(horizon: int) -> tuple[Case, ...]:
     return tuple(found)
 
 
+@cache
+def simulated(horizon: int, count: int) -> tuple[Case, ...]:
+    """Episodes of any length: doses as in those at hand, in any order, under the model's noise."""
+    rng, scm = np.random.default_rng(0), model()
+    pool, found = [case for T in (12, 16, 20) for case in cases(T)], []
+    for _ in range(count):
+        first, taken, noise = pool[rng.integers(len(pool))], [], rng.normal(size=(horizon, 9))
+        states = [first.episode.states[0]]
+        vectors = first.actions[np.minimum(np.arange(horizon - 1), len(first.actions) - 1)]
+        for t in range(horizon - 1):
+            other = pool[rng.integers(len(pool))].episode
+            taken.append(int(other.actions[rng.integers(len(other) - 1)]))
+            drawn = (noise[t] @ scm.noise_cholesky.T)[None]
+            states.append(scm.step(states[-1][None], vectors[t, taken[t]][None], drawn)[0])
+        found.append(Case(cp.Episode(np.array(states), np.array(taken)), vectors))
+    return tuple(found)
+
+
 def reward() -> cp.LinearReward:
     weights = np.zeros(12)
     weights[SOFA] = -1.0
