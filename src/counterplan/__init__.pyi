@@ -5,6 +5,7 @@ from . import scm as scm
 from . import tables as tables
 from . import viz as viz
 from .core.constraints import Constraints as Constraints
+from .core.doses import Doses as Doses
 from .core.episode import Episode as Episode
 from .core.limits import Limits as Limits
 from .core.reward import LinearReward as LinearReward

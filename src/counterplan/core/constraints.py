@@ -127,21 +127,39 @@ class Constraints:
         steps = np.arange(decisions)
         alternatives = self._alternatives(decisions, n_actions)
         if self.max_move is not None:
-            try:
-                limit = np.asarray(self.max_move, dtype=np.float64)
-            except (TypeError, ValueError):
-                limit = np.full(1, np.nan)
-            if limit.shape not in ((), (width,)) or not (limit >= 0.0).all():
-                raise InputError(
-                    f"constraints: max_move is {self.max_move!r}: give one number from 0 up, or "
-                    f"{width} of them"
-                )
             move = np.abs(vectors - vectors[steps, observed][:, None, :])
-            alternatives &= (move <= limit + _rounding(vectors)).all(axis=2)
+            alternatives &= (move <= self._largest_move(width) + _rounding(vectors)).all(axis=2)
         alternatives[steps, observed] = True
         nothing = np.zeros((0, n_actions), dtype=np.bool_)
         costs = _cost_vector(self.change_costs, n_actions)
         return ResolvedConstraints(alternatives, nothing, costs)
+
+    def dose_limits(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """(T-1, d) by how much each dose may change."""
+        for name in ("allowed", "forbidden", "change_costs"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"constraints: {name} names listed actions, and doses are not listed: use low "
+                    "and high of Doses, by step where they differ, or max_move and fixed_steps"
+                )
+        limit = np.full(shape, np.inf) if self.max_move is None else np.empty(shape)
+        if self.max_move is not None:
+            limit[:] = self._largest_move(shape[1])
+        for step in self.fixed_steps:
+            limit[_step(step, shape[0], "fixed_steps")] = 0.0
+        return limit
+
+    def _largest_move(self, width: int) -> NDArray[np.float64]:
+        try:
+            limit = np.asarray(self.max_move, dtype=np.float64)
+        except (TypeError, ValueError):
+            limit = np.full(1, np.nan)
+        if limit.shape not in ((), (width,)) or not (limit >= 0.0).all():
+            raise InputError(
+                f"constraints: max_move is {self.max_move!r}: give one number from 0 up, or "
+                f"{width} of them"
+            )
+        return limit
 
     def _alternatives(self, horizon: int, n_actions: int) -> BoolArray:
         alternatives = _allowed_mask(self.allowed, horizon, n_actions)

@@ -23,6 +23,8 @@ class Problem:
     actions, reward  the set of action vectors and the reward of a continuous state; a discrete
                      model has both in its MDP
     progress         called as the solver goes on; False stops it
+    tolerance        (d,) of doses: how far apart they are still the same, where data is asked for
+                     them; None: half way to the next listed one
     risk             of a model with members: the share of them, the worst, whose mean counts; None
                      for the model alone
     """
@@ -36,6 +38,12 @@ class Problem:
     reward: Reward | EpisodeReward | None = None
     progress: ProgressCallback | None = None
     risk: float | None = None
+    tolerance: Any = None
+
+    @property
+    def has_doses(self) -> bool:
+        """Whether its actions are `Doses`, not a list."""
+        return hasattr(self.actions, "room")
 
     def __post_init__(self) -> None:
         for given, kind, name, call in (

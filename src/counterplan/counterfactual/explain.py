@@ -23,6 +23,7 @@ from counterplan.scm.point import PointSCM
 from counterplan.scm.tabular import TabularMDP
 
 if TYPE_CHECKING:
+    from counterplan.core.doses import Doses
     from counterplan.counterfactual.continuous.claims import SequenceExplanation
     from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
     from counterplan.counterfactual.executed.setting import AllocationExplanation
@@ -39,7 +40,7 @@ class Options(TypedDict, total=False):
                  frontier they hold for each budget
     solver       another method, e.g. `baselines.Greedy()`
     actions      continuous problems: action vectors (N, d), or (T-1, N, d) where an input is
-                 replayed from the episode
+                 replayed from the episode; or `Doses(low, high)`, any numbers between
     doubt        discrete problems: the weight, from 0 (if not given) to 1, of the worst that any
                  causal model could make of a step
     reward       continuous problems: what a state is worth, or an `EpisodeReward`, which adds what
@@ -55,7 +56,7 @@ class Options(TypedDict, total=False):
     constraints: Constraints | None
     limits: Limits | None
     solver: Solver | None
-    actions: ArrayLike | None
+    actions: ArrayLike | Doses | None
     reward: Reward | EpisodeReward | None
     doubt: float
     risk: float | None
@@ -149,6 +150,11 @@ def _solver_for(kind: Kind, problem: Problem, options: Options) -> Solver:
     if doubt and given is not None:
         raise InputError("doubt= is for the exact solver: leave solver= out")
     solver = _default_solver(kind, problem, doubt) if given is None else given
+    if problem.has_doses and given is not None and not hasattr(given, "of_doses"):
+        raise NotApplicableError(
+            f"{type(given).__name__} is for listed actions: leave solver= out where actions are "
+            "Doses, or list the doses"
+        )
     if isinstance(solver, type) or not isinstance(solver, Solver):
         raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
@@ -191,6 +197,10 @@ def _is_planning(scm: Any) -> bool:
 
 
 def _default_solver(kind: Kind, problem: Problem, doubt: float) -> Solver:
+    if problem.has_doses:
+        from counterplan.counterfactual.continuous.doses import DoseSearch
+
+        return DoseSearch()
     if kind == "continuous":
         from counterplan.counterfactual.continuous.astar import AStar
 

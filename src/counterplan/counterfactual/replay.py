@@ -44,6 +44,7 @@ from counterplan.scm.point import PointSCM, nearest_vectors
 from counterplan.scm.tabular import Rows
 
 if TYPE_CHECKING:
+    from counterplan.core.doses import Doses
     from counterplan.counterfactual.continuous.claims import SequenceExplanation
     from counterplan.counterfactual.executed.setting import AllocationExplanation
     from counterplan.planning.model import ExogenousModel
@@ -59,7 +60,7 @@ def replay(
     episode: Episode,
     changes: Mapping[int, Any],
     *,
-    actions: ArrayLike | None = None,
+    actions: ArrayLike | Doses | None = None,
     reward: Reward | EpisodeReward | None = None,
     cache: RowCache | None = None,
 ) -> SequenceExplanation: ...
@@ -76,7 +77,7 @@ def replay(
     episode: Episode,
     changes: Mapping[int, Any],
     *,
-    actions: ArrayLike | None = None,
+    actions: ArrayLike | Doses | None = None,
     reward: Reward | EpisodeReward | None = None,
     cache: RowCache | None = None,
 ) -> Explanation:
@@ -84,7 +85,8 @@ def replay(
 
     scm, episode     as in `explain`
     changes          an action is its number; of a discrete model also its label, of a continuous
-                     one a vector of `actions`; of a planning problem the amounts that are spent
+                     one a vector of `actions`, or of `Doses` any doses within their limits; of
+                     a planning problem the amounts that are spent
     actions, reward  continuous models: action vectors and what a state is worth, as in `explain`
     cache            discrete models: makes the next replay of the same episode faster
 
@@ -124,6 +126,12 @@ def _check_action(action: object, count: int) -> int:
 def _replay_sequence(problem: Problem, changes: Mapping[int, Any]) -> SequenceExplanation:
     from counterplan.counterfactual.continuous.setting import prepare_sequence
 
+    if problem.has_doses:
+        from counterplan.counterfactual.continuous.doses import replayed_doses
+
+        decisions = len(problem.episode) - 1
+        given = {_check_step(t, problem.episode, decisions): one for t, one in changes.items()}
+        return replayed_doses(problem, given)
     setting = prepare_sequence(problem)
     listed = np.asarray(problem.actions, dtype=np.float64)
     taken = setting.observed.copy()

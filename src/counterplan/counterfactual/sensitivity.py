@@ -130,7 +130,7 @@ def sensitivity(
     count, rng = whole_number(draws, "draws", minimum=1), generator(seed)
     members = prepare_members(replace(explanation.problem, scm=scm, episode=episode))
     fresh = rng.standard_normal((count, len(episode) - 1, _moving(members[0].scm)))
-    found = [_by_member(one, explanation.actions, fresh) for one in members]
+    found = [_by_member(one, explanation.indices, fresh) for one in members]
     at_rho, turned, at_gamma, raised = (np.stack(parts) for parts in zip(*found, strict=True))
     return Sensitivity(RHOS, at_rho, turned, GAMMAS, at_gamma, raised, explanation.spread)
 

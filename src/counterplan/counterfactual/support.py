@@ -51,17 +51,24 @@ class Inside:
 
     vectors  (T-1, N, d) action vectors, in the model's own units as all states here
     binds    whether alternatives have to keep to it, or are only judged by it
+    tolerance  (d,) of doses: within it they are the same, see `Seen.taken`
     """
 
     seen: Seen
     vectors: FloatArray
     least: int = LEAST
     binds: bool = True
+    tolerance: FloatArray | None = None
+
+    def taken(self, t: int, states: FloatArray) -> tuple[FloatArray, IntArray]:
+        """(n,) how far states (n, D) at step t are from the data, and (n, N) how many of their
+        neighbours there took each action."""
+        return self.seen.taken(states, self.vectors[t], NEIGHBOURS, self.tolerance)
 
     def may_change(self, t: int, states: FloatArray) -> tuple[BoolArray, BoolArray]:
         """(n,) whether states (n, D) at step t are near, and (n, N) whether an action may be a
         change there."""
-        nearest, taken = self.seen.taken(states, self.vectors[t], NEIGHBOURS)
+        nearest, taken = self.taken(t, states)
         near = nearest <= self.seen.far
         return near, near[:, None] & (taken >= self.least)
 
@@ -82,7 +89,12 @@ def inside_of(problem: Problem, vectors: FloatArray) -> Inside | None:
     nothing is known of its data."""
     seen = data_of(problem.scm)
     least = problem.constraints.least(seen is not None)
-    return None if seen is None else Inside(seen, vectors, least or LEAST, binds=least > 0)
+    if seen is None:
+        return None
+    within, scaling = problem.tolerance, problem.scm.internal()[1]
+    if within is not None and scaling is not None:
+        within = scaling.of_differences(within)
+    return Inside(seen, vectors, least or LEAST, binds=least > 0, tolerance=within)
 
 
 @dataclass(frozen=True)
@@ -164,10 +176,7 @@ def sequence_support(
         return Support((None,) * len(changes))
     seen = inside.seen
     distance = seen.nearest(states)
-    taken = tuple(
-        int(seen.taken(states[t : t + 1], inside.vectors[t], NEIGHBOURS)[1][0, new])
-        for t, _, new in changes
-    )
+    taken = tuple(int(inside.taken(t, states[t : t + 1])[1][0, new]) for t, _, new in changes)
     first = min((change.t for change in changes), default=len(states))
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.nan_to_num(distance / seen.typical, nan=0.0, posinf=np.inf)

@@ -48,12 +48,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import FloatArray
-from counterplan.scm.cosine import Units, spread, waves
+from counterplan.scm.cosine import LEAST_SCALE, Units, spread, waves
+from counterplan.scm.network import Network
 
-# m_2, m_3, m_4 of the cosine and of the softplus.
-COSINE, SOFTPLUS = (1.0, 1.0, 1.0), (0.25, 0.0963, 0.126)
+# m_2, m_3, m_4 of the cosine, of tanh and of the softplus.
+COSINE, TANH, SOFTPLUS = (1.0, 1.0, 1.0), (0.7699, 2.0, 4.0860), (0.25, 0.0963, 0.126)
 # Terms are enlarged by more than their rounding.
 OUTWARD = 1e-11
 # Errors of so many steps back are followed with signs.
@@ -62,12 +63,14 @@ RECENT = 8
 
 class Layers(NamedTuple):
     """What a model's steps are made of: networks, the number of features that never change, and
-    limits (O, 2) of the others."""
+    limits (O, 2) of the others; whether the units are tanh, and the least that a scale can be."""
 
     location: Units
     scale: Units
     fixed: int
     limits: FloatArray
+    is_tanh: bool = False
+    least: float = LEAST_SCALE
 
 
 class _Part(NamedTuple):
@@ -84,10 +87,11 @@ class _Part(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _part(units: Units, fixed: int, inputs: Any, box: Any) -> Any:
-    """A network around inputs (D + d,), over a box (M,) of the features that move."""
+def _part(units: Units, is_tanh: bool, fixed: int, inputs: Any, box: Any) -> Any:
+    """A network around inputs (D + d,), over a box (M,) of the features that move, or (M + d,) of
+    these and the action."""
     H, O, M = units.bias.shape[0], units.constant.shape[0], box.shape[0]  # noqa: E741
-    _, m3, m4 = COSINE
+    _, m3, m4 = TANH if is_tanh else COSINE
     third, reach = np.empty(H), np.zeros(H)
     argument, values = units.bias.copy(), np.empty(H)
     output = units.constant + units.linear @ inputs
@@ -99,28 +103,104 @@ def _part(units: Units, fixed: int, inputs: Any, box: Any) -> Any:
             argument[h] += units.weights[e] * inputs[j]
             if fixed <= j < fixed + M:
                 reach[h] += abs(units.weights[e]) * box[j - fixed]
-    waves(argument, values, third)
-    first, second = -third, -values
+    if not is_tanh:
+        waves(argument, values, third)
+    first, second, off, most = np.empty(H), np.empty(H), np.empty(H), np.empty(H)
     for h in range(H):
-        value, r = values[h], reach[h]
-        off = min(abs(third[h]) / 6 + m4 * r / 24, m3 / 6) * r * r
-        for o in range(units.ends[h], units.ends[h + 1]):
-            i, effect = units.outputs[o], units.effects[o]
-            output[i] += effect * value
-            for e in range(units.starts[h], units.starts[h + 1]):
-                j, weight = units.inputs[e] - fixed, effect * units.weights[e]
-                if 0 <= j < M:
-                    slope[i, j] += weight * first[h]
-                    wide[i, j] += abs(weight) * off
-                    for f in range(units.starts[h], units.starts[h + 1]):
-                        k = units.inputs[f] - fixed
-                        if 0 <= k < M:
-                            curve[i, j, k] += weight * second[h] * units.weights[f]
+        if is_tanh:
+            value = values[h] = np.tanh(argument[h])
+            first[h] = 1.0 - value * value
+            second[h], third[h] = -2.0 * value * first[h], first[h] * (6.0 * value * value - 2.0)
+        else:
+            first[h], second[h] = -third[h], -values[h]
+        r, size = reach[h], abs(first[h])
+        off[h] = min(abs(third[h]) / 6 + m4 * r / 24, m3 / 6) * r * r
+        # However far it moves: slopes of tanh are between 0 and 1, of the cosine -1 and 1.
+        least = max(size, 1.0 - size) if is_tanh else 1.0 + size
+        most[h] = min(least, abs(second[h]) * r / 2 + off[h])
+    around, capped = (values, first, second, off, most), np.zeros((O, M))
+    if is_tanh:
+        _dense(units, fixed, around, output, slope, (wide, capped), curve)
+    else:
+        _sparse(units, fixed, around, output, slope, (wide, capped), curve)
     for i in range(O):
         for j in range(M):
             for k in range(M):
                 wide[i, j] += abs(curve[i, j, k]) * box[k] / 2
+            wide[i, j] = min(wide[i, j], capped[i, j])
     return _Part(first, second, third, reach, output, slope, wide)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sparse(
+    units: Units, fixed: int, around: Any, output: Any, slope: Any, wide: Any, curve: Any
+) -> None:
+    """Add what the units do to outputs, their slopes (O, M) with errors (summed before their size
+    is taken, and after) and curvatures, weight by weight."""
+    values, first, second, off, most = around
+    M = slope.shape[1]
+    for h in range(units.bias.shape[0]):
+        for o in range(units.ends[h], units.ends[h + 1]):
+            i, effect = units.outputs[o], units.effects[o]
+            output[i] += effect * values[h]
+            for e in range(units.starts[h], units.starts[h + 1]):
+                j, weight = units.inputs[e] - fixed, effect * units.weights[e]
+                if 0 <= j < M:
+                    slope[i, j] += weight * first[h]
+                    wide[0][i, j] += abs(weight) * off[h]
+                    wide[1][i, j] += abs(weight) * most[h]
+                    for f in range(units.starts[h], units.starts[h + 1]):
+                        k = units.inputs[f] - fixed
+                        if 0 <= k < M:
+                            curve[i, j, k] += weight * second[h] * units.weights[f]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _dense(
+    units: Units, fixed: int, around: Any, output: Any, slope: Any, wide: Any, curve: Any
+) -> None:
+    """The same where hardly a weight is zero."""
+    values, first, second, off, most = around
+    H, (O, M) = len(values), slope.shape  # noqa: E741
+    own, through = _columns(units, fixed, M), np.empty(H)
+    for i in range(O):
+        for h in range(H):
+            effect = units.effects[h * O + i]
+            through[h] = effect * second[h]
+            output[i] += effect * values[h]
+            for j in range(M):
+                weight = effect * own[j, h]
+                slope[i, j] += weight * first[h]
+                wide[0][i, j] += abs(weight) * off[h]
+                wide[1][i, j] += abs(weight) * most[h]
+        _square(own, through, curve[i])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _columns(units: Units, fixed: int, M: int) -> Any:
+    """(M, H) the weights of a network without zeros, of all but the first features."""
+    H, P = len(units.bias), units.linear.shape[1]
+    own = np.empty((M, H))
+    for j in range(M):
+        for h in range(H):
+            own[j, h] = units.weights[h * P + fixed + j]
+    return own
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _square(own: Any, weights: Any, total: Any) -> None:
+    """Add own diag(weights) own^T for own (M, H)."""
+    scaled = np.empty(len(weights))
+    for j in range(len(own)):
+        for h in range(len(weights)):
+            scaled[h] = own[j, h] * weights[h]
+        for k in range(j + 1):
+            added = 0.0
+            for h in range(len(weights)):
+                added += scaled[h] * own[k, h]
+            total[j, k] += added
+            if k < j:
+                total[k, j] += added
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -131,25 +211,37 @@ def _rest(third: float, second: float, r: float, most: tuple[float, float, float
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _curve(units: Units, part: Any, fixed: int, z: Any, bend: Any, slack: Any) -> None:
+def _curve(units: Units, part: Any, layers: Any, z: Any, bend: Any, slack: Any) -> None:
     """Add B(z) and S(z) of one network."""
-    for h in range(units.bias.shape[0]):
+    fixed, most = layers.fixed, TANH if layers.is_tanh else COSINE
+    H, M = units.bias.shape[0], bend.shape[0]
+    curve, rest = np.zeros(H), np.zeros(H)
+    for h in range(H):
         through = 0.0
         for o in range(units.ends[h], units.ends[h + 1]):
             through += z[units.outputs[o]] * units.effects[o]
-        if through == 0.0:
+        curve[h] = through * part.second[h]
+        rest[h] = abs(through) * _rest(part.third[h], part.second[h], part.reach[h], most)
+    if layers.is_tanh:
+        own = _columns(units, fixed, M)
+        _square(own, curve, bend)
+        for j in range(M):
+            for h in range(H):
+                own[j, h] = abs(own[j, h])
+        _square(own, rest, slack)
+        return
+    for h in range(H):
+        if rest[h] == 0.0 and curve[h] == 0.0:
             continue
-        curve = through * part.second[h]
-        rest = abs(through) * _rest(part.third[h], part.second[h], part.reach[h], COSINE)
         for e in range(units.starts[h], units.starts[h + 1]):
             i = units.inputs[e] - fixed
-            if 0 <= i < bend.shape[0]:
+            if 0 <= i < M:
                 for f in range(units.starts[h], units.starts[h + 1]):
                     j = units.inputs[f] - fixed
-                    if 0 <= j < bend.shape[0]:
+                    if 0 <= j < M:
                         product = units.weights[e] * units.weights[f]
-                        bend[i, j] += curve * product
-                        slack[i, j] += rest * abs(product)
+                        bend[i, j] += curve[h] * product
+                        slack[i, j] += rest[h] * abs(product)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -157,8 +249,8 @@ def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
     """Both networks around one state, J (M, M) and D (M, M) of the step, of the softplus its slope,
     second derivative and how far its argument moves (O, 3); and of the limits whether a feature is
     inside, and 1 / 2 a of either that is in reach (O, 3), with r (O, M)."""
-    place = _part(layers.location, layers.fixed, inputs, box)
-    scale = _part(layers.scale, layers.fixed, inputs, box)
+    place = _part(layers.location, layers.is_tanh, layers.fixed, inputs, box)
+    scale = _part(layers.scale, layers.is_tanh, layers.fixed, inputs, box)
     slope, wide, soft = place.slope.copy(), place.wide.copy(), np.empty((len(noise), 3))
     _, m3, _ = SOFTPLUS
     for i in range(len(noise)):
@@ -168,7 +260,7 @@ def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
         for j in range(box.shape[0]):
             moved += (abs(scale.slope[i, j]) + scale.wide[i, j]) * box[j]
         soft[i, 0], soft[i, 1], soft[i, 2] = sigma, second, moved
-        off = second * moved / 2 + m3 * moved * moved / 6
+        off = min(second * moved / 2 + m3 * moved * moved / 6, max(sigma, 1.0 - sigma))
         for j in range(box.shape[0]):
             slope[i, j] += noise[i] * sigma * scale.slope[i, j]
             steep = abs(scale.slope[i, j]) + scale.wide[i, j]
@@ -176,7 +268,8 @@ def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
     wide = wide * (1.0 + OUTWARD) + OUTWARD
     reach, held = np.abs(slope) + wide, np.zeros((len(noise), 3))
     for i in range(len(noise)):
-        y = place.output[i] + spread(scale.output[i]) * noise[i]
+        wide_by = spread(scale.output[i]) - LEAST_SCALE + layers.least
+        y = place.output[i] + wide_by * noise[i]
         rooms = y - layers.limits[i, 0], layers.limits[i, 1] - y
         held[i, 0] = 1.0 if min(rooms[0], rooms[1]) >= 0.0 else 0.0
         moved, lost = 0.0, 0.0
@@ -198,8 +291,8 @@ def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
 def _bent(layers: Any, step: Any, noise: Any, g: Any, curve: Any, rest: Any) -> None:
     """Add B(g) and S(g) of a step."""
     place, scale, _, _, soft, held, reach = step
-    M = len(g)
-    for i in range(M):
+    M = curve.shape[0]
+    for i in range(len(g)):
         for side in range(2):
             if held[i, 1 + side] > 0.0 and g[i] * (2 * side - 1) < 0.0:
                 size = abs(g[i]) * held[i, 1 + side]
@@ -207,10 +300,10 @@ def _bent(layers: Any, step: Any, noise: Any, g: Any, curve: Any, rest: Any) -> 
                     for b in range(M):
                         rest[a, b] += size * reach[i, a] * reach[i, b]
     g = g * held[:, 0]
-    _curve(layers.location, place, layers.fixed, g, curve, rest)
+    _curve(layers.location, place, layers, g, curve, rest)
     weight = g * noise
-    _curve(layers.scale, scale, layers.fixed, weight * soft[:, 0], curve, rest)
-    for i in range(M):
+    _curve(layers.scale, scale, layers, weight * soft[:, 0], curve, rest)
+    for i in range(len(g)):
         if weight[i] == 0.0:
             continue
         third = soft[i, 1] * (1.0 - 2.0 * soft[i, 0])
@@ -289,3 +382,77 @@ def along(
         for i in range(M):
             slopes[r, i] = g[i]
     return slopes, bends, slacks
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def dosed(layers: Any, path: Any, vectors: Any, noise: Any, moving: Any, worth: Any) -> Any:
+    """g (n,), H (n, n) and E (n, n) of what a course earns as its doses change by x (n,): the same
+    expansion with the doses of some steps for x, so that P, N are (M, n) and steps are expanded in
+    state and action; besides P and N themselves (m + 1, M, n).
+
+    path (m + 1, D) by action vectors (m, d) and noise (m, O); moving: of each dose its step, its
+    component and the most that it changes (n,); worth: gradients (M,) of the reward of a state and
+    of the last
+    """
+    owner, place, size = moving
+    gradient, last = worth
+    m, n, M, d = vectors.shape[0], len(size), len(gradient), vectors.shape[1]
+    phi, off = np.zeros((m + 1, M, n)), np.zeros((m + 1, M, n))
+    old = np.zeros((M, n))
+    joints, wholes = [], []
+    pushed, errors, steps = [], [], []
+    for t in range(m):
+        joint, whole = np.zeros((M + d, n)), np.zeros((M + d, n))
+        for c in range(n):
+            for i in range(M):
+                joint[i, c] = phi[t, i, c]
+                whole[i, c] = abs(phi[t, i, c]) + off[t, i, c]
+            if owner[c] == t:
+                joint[M + place[c], c] = whole[M + place[c], c] = 1.0
+        around = whole @ size * (1.0 + OUTWARD)
+        step = _step(layers, np.concatenate((path[t], vectors[t])), around, noise[t])
+        joints.append(joint)
+        wholes.append(whole)
+        steps.append(step)
+        errors.append(_times(step[3], whole))
+        pushed.append(np.eye(M))
+        across = np.ascontiguousarray(step[2][:, :M])
+        old = _times(np.abs(across), old)
+        after = errors[t].copy()
+        for v in range(max(0, t - RECENT), t):
+            pushed[v] = _times(across, pushed[v])
+            moved = _times(np.abs(pushed[v]), errors[v])
+            if v == t - RECENT:
+                old = old + moved
+            else:
+                after = after + moved
+        _add(phi[t + 1], _times(step[2], joint))
+        _add(off[t + 1], after + old)
+    slope, bends, slacks = last @ phi[m], np.zeros((n, n)), np.zeros((n, n))
+    g = last.copy()
+    for t in range(m - 1, -1, -1):
+        bend, slack = np.zeros((M + d, M + d)), np.zeros((M + d, M + d))
+        _bent(layers, steps[t], noise[t], g, bend, slack)
+        slack = slack * (1.0 + OUTWARD) + OUTWARD * (1.0 + np.abs(bend))
+        g = gradient + np.ascontiguousarray(steps[t][2][:, :M]).T @ g
+        if t > 0:
+            slope += gradient @ phi[t]
+        joint, whole = joints[t], wholes[t]
+        rest = whole - np.abs(joint)
+        across = _times(bend, joint)
+        cross = _times(np.abs(across.T), rest)
+        _add(bends, _times(joint.T, across))
+        _add(slacks, _times(whole.T, _times(slack, whole)) + cross + cross.T)
+        _add(slacks, _times(rest.T, _times(np.abs(bend), rest)))
+    return slope, bends, slacks, phi, off
+
+
+def dense_units(network: Network) -> Units:
+    """A network of tanh units, weight by weight."""
+    into = np.concatenate([network.state, network.action], axis=1)
+    (H, P), O = into.shape, len(network.output_bias)  # noqa: E741
+    return Units(
+        np.arange(H + 1) * P, np.tile(np.arange(P), H), plain(into).ravel(),
+        np.arange(H + 1) * O, np.tile(np.arange(O), H), plain(network.output.T).ravel(),
+        plain(network.bias), np.zeros((O, P)), plain(network.output_bias),
+    )  # fmt: skip

@@ -37,6 +37,7 @@ from counterplan.scm.support import Seen
 
 if TYPE_CHECKING:
     from counterplan.core.episode import Episode
+    from counterplan.scm.curvature import Layers
     from counterplan.scm.training import FitSettings
     from counterplan.scm.transitions import Transitions
 
@@ -273,13 +274,17 @@ class LearnedSCM(Drawn, LocationScaleSCM):
     def slopes_over(
         self, regions: Regions, actions: FloatArray, noise: FloatArray
     ) -> Slopes | None:
-        """Slopes of many regions at once."""
+        """Slopes of many regions at once; in state and dose, (n, D, D + d), where regions are of
+        both."""
         if self.scaling is not None:
             return None
-        free = NetworkSlopes((self.location, self.scale), self.fixed, regions, actions, noise)
+        networks, D = (self.location, self.scale), self.location.widths[0]
+        if len(regions.centre) > D:
+            networks = self.location.of_doses, self.scale.of_doses
+        free = NetworkSlopes(networks, self.fixed, regions, actions, noise)
         if self.limits is None:
             return free
-        centre = np.repeat(regions.centre[None], len(actions), axis=0)
+        centre = np.repeat(regions.centre[None, :D], len(actions), axis=0)
         after = super().step(centre, actions, noise)[regions.action, self.fixed :]
         return held_slopes(free, after, self.limits, regions, self.fixed)
 
@@ -342,6 +347,16 @@ class LearnedSCM(Drawn, LocationScaleSCM):
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return np.logaddexp(0.0, self.scale(states, actions))
+
+    @property
+    def dose_layers(self) -> Layers | None:
+        """What expansions in states and doses need, None in physical units."""
+        from counterplan.scm.curvature import Layers, dense_units
+
+        if self.scaling is not None:
+            return None
+        networks = dense_units(self.location), dense_units(self.scale)
+        return Layers(*networks, self.fixed, self.within, is_tanh=True, least=0.0)
 
 
 NEURAL = learned_format("counterplan neural model", Network)

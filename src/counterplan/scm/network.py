@@ -45,7 +45,7 @@ by which slopes of y are multiplied, as above: 1 where no limit is in reach.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -157,6 +157,17 @@ class Network:
                 raise InputError(f"{name}: {key} weights are not all finite")
             if np.abs(getattr(self, key)).max(initial=0.0) > LARGEST:
                 raise InputError(f"{name}: {key} weights go beyond {LARGEST:g}")
+
+    @cached_property
+    def of_doses(self) -> Self:
+        """The network with what is added to an action as more features behind those of a state."""
+        pairs = {"state": "action", "skip": "action_skip"}
+        joined = {
+            one: np.concatenate([getattr(self, one), getattr(self, other)], axis=1)
+            for one, other in pairs.items()
+            if one in self.names()
+        }
+        return replace(self, **joined)
 
     @property
     def widths(self) -> tuple[int, int]:

@@ -164,6 +164,11 @@ class Scaling:
         scaled = (actions - self.action_offset) / self.action_range
         return _encoded(actions, scaled, self._categories[1])
 
+    def of_differences(self, doses: FloatArray) -> FloatArray:
+        """Differences of action vectors in the model's units, a category's in all its columns."""
+        columns = np.repeat(np.arange(doses.shape[-1]), np.maximum(self._categories[1], 1))
+        return np.asarray((doses / self.action_range)[..., columns])
+
     def encode_reward(self, reward: Reward, fixed: int) -> Reward:
         """The same reward of states in the model's units, which share their first `fixed` features:
         all that are categories."""
@@ -330,6 +335,10 @@ class PointSCM(Shown, ABC):
         """(n,) constants K of the step under each noise vector (n, U), or None if unknown."""
         return None
 
+    def action_lipschitz(self, noise: FloatArray) -> FloatArray | None:
+        """(n,) the same with respect to the action vector."""
+        return None
+
     def slopes(self, region: Region, actions: FloatArray, noise: FloatArray) -> Slopes | None:
         """Slopes over a region for action vectors (n, d) under one noise vector, or None."""
         return None
@@ -467,11 +476,14 @@ class LocationScaleSCM(ElementwiseSCM):
         scale: Mechanism,
         lipschitz: tuple[float, float] | None = None,
         fixed: int = 0,
+        action_lipschitz: tuple[float, float] | None = None,
     ) -> None:
-        """`lipschitz`: constants of location and scale; `fixed`: leading features that stay."""
+        """`lipschitz`: constants of location and scale in the state, `action_lipschitz` in the
+        action vector; `fixed`: leading features that stay."""
         self.location = location
         self.scale = scale
         self.constants = two_constants(lipschitz, ("location", "scale"))
+        self.action_constants = two_constants(action_lipschitz, ("location", "scale"))
         self.fixed = whole_number(fixed, "fixed")
 
     def infer(self, states: FloatArray, actions: FloatArray, after: FloatArray) -> FloatArray:
@@ -487,6 +499,11 @@ class LocationScaleSCM(ElementwiseSCM):
         if self.constants is None:
             return None
         return np.asarray(self.constants[0] + self.constants[1] * np.abs(noise).max(axis=1))
+
+    def action_lipschitz(self, noise: FloatArray) -> FloatArray | None:
+        """As in the state."""
+        known = getattr(self, "action_constants", None)
+        return None if known is None else known[0] + known[1] * np.abs(noise).max(axis=1)
 
     def _location(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return self._moving(self.location(states, actions), states, "location")
@@ -525,10 +542,14 @@ class AdditiveNoiseSCM(LocationScaleSCM):
         lipschitz: float | None = None,
         fixed: int = 0,
         slopes: MechanismSlopes | None = None,
+        action_lipschitz: float | None = None,
     ) -> None:
         """`slopes`: entrywise slopes of the location over a region, for the first-order bound."""
-        constants = None if lipschitz is None else (_constant(lipschitz, "location"), 0.0)
-        super().__init__(location, self._one, constants, fixed)
+        constants, by_action = (
+            None if one is None else (_constant(one, "location"), 0.0)
+            for one in (lipschitz, action_lipschitz)
+        )
+        super().__init__(location, self._one, constants, fixed, by_action)
         self._slopes = slopes
 
     def _one(self, states: FloatArray, actions: FloatArray) -> FloatArray:

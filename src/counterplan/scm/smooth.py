@@ -182,6 +182,10 @@ class SmoothSCM(LearnedSCM):
             return None
         return Layers(self.location.sparse, self.scale.sparse, self.fixed, self.within)
 
+    @property
+    def dose_layers(self) -> Layers | None:
+        return self.layers
+
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return spread_of(self.scale(states, actions))
 

@@ -131,23 +131,38 @@ class Seen:
         return np.asarray(look_around(states, blocks, feature, nobody, 0, 1, enough)[0])
 
     def taken(
-        self, states: FloatArray, options: FloatArray, count: int
+        self,
+        states: FloatArray,
+        options: FloatArray,
+        count: int,
+        tolerance: FloatArray | None = None,
     ) -> tuple[FloatArray, IntArray]:
         """(n,) how far the nearest kept state is from each of the states (n, D), and (n, N) how
         many of the `count` nearest took each of the options (N, d): a dose half way to the next
-        counts as that one, anything where all options have the same."""
+        counts as that one, anything where all options have the same; or within a tolerance (d,),
+        infinite for what is not chosen, where the first option gets what no other has."""
         order, blocks, feature = self._blocks
-        chosen = np.flatnonzero(np.ptp(options, axis=0) > 0.0)
+        chosen = np.flatnonzero(
+            np.ptp(options, axis=0) > 0.0 if tolerance is None else np.isfinite(tolerance)
+        )
         levels = options[:, chosen]
         key = chosen.tobytes(), levels.tobytes()
-        if key not in self._cells:
-            tolerance = [np.diff(np.unique(column)).min() / 2 for column in levels.T]
+        if key in self._cells:
+            laid = self._cells[key]
+        else:
+            within = np.array([np.diff(np.unique(x)).min(initial=np.inf) / 2 for x in levels.T])
+            if tolerance is not None:
+                within = tolerance[chosen] * (1.0 + 1e-6)
             off = np.abs(self.actions[:, None, chosen] - levels)
-            same: BoolArray = np.all(off <= tolerance, axis=2)
+            same: BoolArray = np.all(off <= within, axis=2)
+            if tolerance is not None:
+                same[:, 0] &= ~same[:, 1:].any(axis=1)
             cells = np.where(same.any(axis=1), same.argmax(axis=1), -1)
-            self._cells[key] = np.where(order < 0, -1, cells[order])
+            laid = np.where(order < 0, -1, cells[order])
+            if tolerance is None:
+                self._cells[key] = laid
         count = min(count, len(self.states))
-        found = look_around(states, blocks, feature, self._cells[key], len(options), count, -1.0)
+        found = look_around(states, blocks, feature, laid, len(options), count, -1.0)
         return found[0], found[1]
 
     @cached_property

@@ -71,6 +71,11 @@ class SequenceExplanation(Explanation):
     inner: FloatArray = field(repr=False)
     inside: Inside | None = field(repr=False)
 
+    @property
+    def indices(self) -> IntArray:
+        """(T-1,) the actions as indices into those of `problem`."""
+        return self.actions
+
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """Where the sequence differs from what was done."""

@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -113,6 +113,21 @@ class Cone(NamedTuple):
     steepness: FloatArray
 
 
+class Widths(Protocol):
+    """What doses add where an action is a set of them, its vector the middle of the set: radius
+    (n,) and box (n, M) of where they lead, from where the vector does."""
+
+    @property
+    def radius(self) -> FloatArray: ...
+
+    @property
+    def box(self) -> FloatArray: ...
+
+    def lift(self, slope: FloatArray, steepness: FloatArray) -> FloatArray:
+        """(n,) the most that they add to cones ahead of slope (n, M) and steepness (n,)."""
+        ...
+
+
 class Local(NamedTuple):
     """One step from the regions of all levels, for the actions that may be taken there.
 
@@ -124,6 +139,7 @@ class Local(NamedTuple):
     jacobian  (n, M, M) J_a, zero where only the constant is known
     widest    (n, M, M) the largest size of slopes
     growth    (n,) K_a
+    widths    where actions are sets of doses
     """
 
     level: IntArray
@@ -134,6 +150,7 @@ class Local(NamedTuple):
     jacobian: FloatArray
     widest: FloatArray
     growth: FloatArray
+    widths: Widths | None = None
 
     def remainder(self, directions: FloatArray) -> FloatArray:
         """(n,) eta_a(x) for directions (n, M)."""
@@ -261,8 +278,12 @@ class Reach:
         if local.slopes is not None and np.isfinite(boxes).all():
             moved = (local.widest @ boxes[:, :, None])[:, :, 0]
         box = rounded_up(np.abs(local.jumps) + moved)
+        if local.widths is not None:
+            radius, box = rounded_up(radius + local.widths.radius), box + local.widths.box
         # Nothing changed so far: the observed state itself, and no rounding to allow for.
         certain = (reach == 0.0) & ~local.jumps.any(axis=1)
+        if local.widths is not None:
+            certain &= local.widths.radius == 0.0
         radius, box = np.where(certain, 0.0, radius), np.where(certain[:, None], 0.0, box)
         # By the least and the most that a level can mean.
         width = (levels.last - levels.first)[levels.of(local.level)]
@@ -298,9 +319,12 @@ class FirstOrder:
         or if that takes long too, the bound is infinite."""
         self._setting, self._levels = setting, setting.levels
         self._end = max(deadline, clock()) + GRACE
-        self.reaches = [Reach(setting, one, deadline, self._end) for one in setting.members]
+        self.reaches = [self._reach(setting, one, deadline, self._end) for one in setting.members]
         self._finished = all(reach.finished for reach in self.reaches)
         self._build()
+
+    def _reach(self, *arguments: Any) -> Reach:
+        return Reach(*arguments)
 
     @property
     def name(self) -> str:
@@ -427,6 +451,8 @@ def _piece(
         steepness = np.array([cone.steepness[b] for cone in ahead])
         jump, length = _norms(local.jumps), _norms(slope)
         constant = constant + (slope * local.jumps).sum(axis=1) + _times(steepness, jump)
+        if local.widths is not None:
+            constant = constant + local.widths.lift(slope, steepness)
         # What rounding can do depends on the terms, not on what is left after they cancel.
         size = size + _times(length + steepness, jump)
         tilts.append(gradient + np.einsum("nij,ni->nj", local.jacobian, slope))
