@@ -101,11 +101,12 @@ def is_loopback(host: str) -> bool:
 
 
 class Patience(H11Protocol):
-    """A connection that waits only so long for a request; an address has so many at most."""
+    """A connection that waits only so long for a request, and for whoever asked to read the answer;
+    an address has so many at most."""
 
     seconds, most = HEAD_SECONDS, MOST_CONNECTIONS
     _open: ClassVar[Counter[str]] = Counter()
-    _address, _timer = "", None
+    _address, _timer, _unread = "", None, None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -120,7 +121,20 @@ class Patience(H11Protocol):
         if not self._open[self._address]:
             del self._open[self._address]
         self._wait(False)
+        self._is_read()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._is_read()
+        super().resume_writing()
+
+    def _is_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
 
     def data_received(self, data: bytes) -> None:
         if self._is_idle and self._timer is None:  # the first bytes of a further request
