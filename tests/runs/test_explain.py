@@ -619,3 +619,32 @@ def test_some_episodes_only(tmp_path: Path) -> None:
     assert [one.episode.id for one in found] == ["e2", "e5"]
     with pytest.raises(FileError, match=r"has no episode 'x'; the first of its 9 are 'e0', 'e1'"):
         list(open_cohort(path, mdp, chosen=["e1", "x"]).episodes())
+
+
+def test_a_drug_that_does_nothing_is_marked_where_it_is_changed_along_with_one_that_helps() -> None:
+    """Iron does nothing for hemoglobin here; changing it with the drug that works costs nothing of
+    the budget, so some tiny effect that was learned is enough to advise it."""
+    rng, rows = np.random.default_rng(1), []
+    for patient in range(80):
+        level = rng.normal(9.0, 1.0)
+        for month in range(6):
+            epo, iron = float(rng.choice([0.0, 60.0])), float(rng.choice([0.0, 100.0]))
+            rows.append((f"p{patient}", month, level, epo, iron))
+            level += 0.1 * (9.0 - level) + 0.015 * epo + rng.normal(0.0, 0.3)
+    names = ["patient", "month", "hemoglobin", "epo", "iron"]
+    table = pl.DataFrame(rows, schema=names, orient="row")
+    columns = {
+        "hemoglobin": {"role": "state", "better": "higher"},
+        "epo": {"role": "action", "levels": [0, 60]},
+        "iron": {"role": "action", "levels": [0, 100]},
+    }
+    schema = {"table": {"episode": "patient", "time": "month"}, "columns": columns}
+    model = cp.fit(table, schema, members=8)
+    texts = [
+        change.text for one in cp.explain_table(table, model, k=2) for change in one.changes
+        if len(change.parts) == 2
+    ]  # fmt: skip
+    raised = [text for text in texts if "epo 0 -> 60" in text]
+    assert len(raised) >= 20
+    assert all(text.endswith(" (iron: not established)") for text in raised)
+    assert all("iron: not established)" in text for text in texts)

@@ -198,6 +198,7 @@ def answer_of(
     hand."""
     support, nodes = explainer.support(found), found.stats.get("nodes_expanded")
     ends = explainer.pays_at_end_only(found)
+    facts = [*zip(support.taken, ends, explainer.idle_parts(found), strict=True)]
     if kept := float(np.sum(explainer.left_over(recorded))):
         names = ("value", "factual_value", "bound", "outcomes")
         shifted = {name: getattr(found, name) + kept for name in names if hasattr(found, name)}
@@ -211,7 +212,7 @@ def answer_of(
         status=found.status.value,
         nodes=None if nodes is None else int(nodes),
         n_changes=len(found.changes),
-        changes=_changes(explainer, recorded, found, support.taken, ends),
+        changes=_changes(explainer, recorded, found, facts),
         filled=recorded.filled,
         distance_max=None if distance is None else float(distance.max()),
         distance_mean=None if distance is None else float(distance.mean()),
@@ -233,18 +234,20 @@ def _changes(
     explainer: Explainer,
     recorded: Recorded,
     found: Explanation,
-    taken: Sequence[int | None],
-    ends: Sequence[bool],
+    facts: Sequence[tuple[int | None, bool, Sequence[str]]],
 ) -> tuple[ChangeAnswer, ...]:
+    """With what is known of each: how often it was taken, whether it pays at the end only, and
+    which of its components the data does not speak for."""
     likely, changes = explainer.change_probabilities(found), []
-    told = zip(found.changes, taken, ends, strict=True)
-    for (t, observed, alternative), count, pays_at_end in told:
+    told = zip(found.changes, facts, strict=True)
+    for (t, observed, alternative), (count, pays_at_end, idle) in told:
         time = float(recorded.times[t])
         probability = None if likely is None else float(likely[t, alternative])
         chance = "" if probability is None else f" ({probability:.0%})"
         date = recorded.dates[t] if recorded.dates else None
         text = f"{explainer.time_text(time, date)}: {explainer.change_text(observed, alternative)}"
         chance += AT_END if pays_at_end else ""
+        chance += f" ({', '.join(idle)}: not established)" if idle else ""
         changes.append(
             ChangeAnswer(
                 t=t,

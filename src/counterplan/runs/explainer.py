@@ -266,6 +266,11 @@ class Explainer(ABC):
         """Which changes would cost more than they bring, were it counted what usually follows."""
         return [False] * len(explanation.changes)
 
+    def idle_parts(self, explanation: Any) -> Sequence[Sequence[str]]:
+        """Of each change of several components: those of which the data does not tell that changing
+        them, too, helps."""
+        return [()] * len(explanation.changes)
+
     @abstractmethod
     def actions_taken(self, episode: Episode) -> list[int | None]:
         """The number of each action of an episode, None where nothing was decided."""
@@ -552,6 +557,33 @@ class ContinuousExplainer(Explainer):
         later = ahead(model.in_episode_units(states[:, -1]))
         gains, lost = earned[0] - earned[1:], later[1:] - later[0]
         return [bool(one) for one in (gains > 0.0) & (lost > gains)]
+
+    def idle_parts(self, explanation: Any) -> Sequence[Sequence[str]]:
+        """Those that add less than a change's share of what the claim may be off by. The spread of
+        members alone is too small: where a drug does nothing they agree on some small effect."""
+        from counterplan.counterfactual.continuous.setting import prepare_sequence
+
+        claim, many = explanation.interval, len(explanation.changes)
+        off = None if claim is None else claim.width / 2 / max(many, 1)
+        vectors, found, setting = self.layout.choices.vectors, list[list[str]](), None
+        for t, observed, alternative in explanation.changes:
+            found.append([])
+            differs = np.flatnonzero(vectors[observed] != vectors[alternative])
+            if len(differs) < 2 or off is None:
+                continue
+            for part in differs:
+                kept = vectors[alternative].copy()
+                kept[part] = vectors[observed, part]
+                (same,) = np.nonzero((vectors == kept).all(axis=1))
+                if not same.size:  # a combination that nobody chose
+                    continue
+                setting = setting or prepare_sequence(explanation.problem)
+                actions = explanation.actions.copy()
+                actions[t] = same[0]
+                without = setting.outcomes_by_member(actions[None]).mean()
+                if not explanation.outcomes.mean() - without > off:
+                    found[-1].append(self.components[part])
+        return found
 
     def actions_taken(self, episode: Episode) -> list[int | None]:
         from counterplan.scm.point import action_indices, action_vectors
