@@ -10,10 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+import counterplan as cp
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.problems import ProblemChoice
+from counterplan.errors import InputError
 from counterplan.planning.description import axes_of
 from counterplan.planning.evaluate import evaluate
+from counterplan.planning.model import State
 from counterplan.planning.policies import Resolve, futures
 from counterplan.planning.processes.prices import BootstrapPrices
 from counterplan.planning.regret import regret
@@ -113,6 +116,28 @@ def test_every_domain(domain: str, asked: dict[str, Any], status: str) -> None:
             assert decisions[f"planned{ending}"][0] is None
     for entry in task.columns.observed:
         assert decisions[entry.name].dtype == (pl.String if entry.names else pl.Float64)
+
+
+def test_a_planner_that_is_averse_to_risk_says_so_and_plays_it() -> None:
+    """Of the hybrid vehicle all is exact: the planner plays the nested optimum."""
+    car = cp.domains.HybridVehicle("A")
+    path = car.sample_path(seed=3)
+    spec = regret_spec(ProblemChoice("hybrid", {}), "uct", 60, True, 0, None, "0.5,0.25")
+    assert spec.description["risk"] == "0.5,0.25"
+    task = open_task(spec)
+    seen = task.columns.written(path, car.allocate(path[None]).actions[0])[:, :1]
+    results, _ = solved(task, [Scenario("a", seen)])
+    row = results.row(0, named=True)
+    assert row["planner"] == "UCT for 0.5 mean + 0.5 the mean over the worst 25 %, at every step"
+    advisor, state, total = cp.Advisor(car, risk=(0.5, 0.25), keep=False), car.start, 0.0
+    for t, x in enumerate(path):
+        state = State(t, x, state.resource)
+        action = advisor.advise(state).action[None]
+        reward, after = car.step(t, x[None], state.resource[None], action)
+        total, state = total + float(reward[0]), State(t, x, after[0])
+    assert row["planned"] == pytest.approx(total, rel=1e-12)
+    with pytest.raises(InputError, match="risk: the share"):
+        regret_spec(ProblemChoice("hybrid", {}), "uct", 60, True, 0, None, "0.5,2")
 
 
 def test_hidden_modes() -> None:

@@ -321,8 +321,11 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
     state = _state(options, columns_of(problem))
     planner = PLANNERS[options.planner or "uct"](options.simulations or SIMULATIONS)
     clip = None if options.clip else False  # None: where the problem has bounds
-    numbers = [float(one) for one in (options.risk or "1").split(",")]
-    risk = numbers[0] if len(numbers) == 1 else tuple(numbers)
+    risk: Any = 1.0
+    if options.risk is not None:
+        from counterplan.planning.risk import Risk
+
+        risk = Risk.of(options.risk)
     found = search(problem, state, planner, clip=clip, seed=options.seed, risk=risk)
     bounds = None
     with suppress(NotApplicableError):  # of an own model nothing but its steps need be known
@@ -411,10 +414,12 @@ def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
             f"--k is about decisions that were made, but {options.scenarios} has no column "
             f"{columns.decisions[0].name!r}: add it, or leave --k out"
         )
-    is_planned = options.planner is not None or options.simulations is not None
+    said = (options.planner, options.simulations, options.risk)
+    is_planned = any(one is not None for one in said)
     planner = options.planner or "uct" if is_planned else None
     simulations = options.simulations or SIMULATIONS
-    spec = regret_spec(problem, planner, simulations, options.clip, options.seed, options.k)
+    more = options.k, options.risk
+    spec = regret_spec(problem, planner, simulations, options.clip, options.seed, *more)
     # A program can read them all; people want those that matter.
     most = None if options.as_json and options.output is None else SHOWN
     summary = summarised(_results(options, table, spec), most)
@@ -430,7 +435,7 @@ def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
 def _refuse_for_tables(options: PlanOptions, columns: Columns) -> None:
     states = {flag: flag in options.problem_options for flag in _state_flags(columns)}
     cli.refuse(
-        cli.given(options, "step", "risk") | states,
+        cli.given(options, "step") | states,
         "is for a single decision: leave it out with a table",
     )
     in_folder = options.output is not None or options.scenarios_template is not None

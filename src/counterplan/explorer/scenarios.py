@@ -18,7 +18,9 @@ from counterplan.planning.bounds import value_bounds
 from counterplan.planning.description import action_in_words, axes_of, plan_record, state_in_words
 from counterplan.planning.model import State
 from counterplan.planning.policies import Played
+from counterplan.planning.risk import Risk
 from counterplan.planning.search.planners import PLANNERS
+from counterplan.runs.regret import planned_for
 from counterplan.runs.run import DECISIONS, RESULTS, Run
 from counterplan.tables.scenarios import ID
 from counterplan.viz.path import journeys, numbers_of
@@ -53,6 +55,7 @@ class Scenarios(Items):
         super().__init__(run)
         self._problem, self._columns = run.problem, run.columns
         self._axes = axes_of(run.problem)
+        self._risk = Risk.of(run.manifest.task.description.get("risk") or 1.0)
         # Opened once for each planner asked for, and then asked again and again.
         self._advisors: dict[Any, Advisor] = {}
 
@@ -134,7 +137,8 @@ class Scenarios(Items):
         problem, seed, state = self._problem, self.run.manifest.seed, self._state(question)
         planner = PLANNERS[question.planner](question.simulations)
         if planner not in self._advisors:
-            self._advisors[planner] = Advisor(problem, planner, seed=seed, keep=False)
+            opened = Advisor(problem, planner, seed=seed, risk=self._risk, keep=False)
+            self._advisors[planner] = opened
         found = self._advisors[planner].advise(state)
         bounds = value_bounds(problem, BOUND_SAMPLES, seed, state=state)
         record = plan_record(problem, state, found, bounds)
@@ -149,7 +153,8 @@ class Scenarios(Items):
             "choices": [
                 {name: one[name] for name in (*known, "simulations")} for one in record["choices"]
             ],
-            "planner": planner.name,
+            "planner": planned_for(planner.name, self._risk),
+            "bounds_of": None if self._risk.is_mean else "the mean",
             "simulations": question.simulations,
         }
 
@@ -166,10 +171,10 @@ class Scenarios(Items):
         return done[player].states[t]
 
     def _track(self, player: str, done: Played, row: Mapping[str, Any]) -> dict[str, Any]:
-        title, column = PLAYERS[player]
+        (title, column), averse = PLAYERS[player], not self._risk.is_mean
         return {
             "player": player,
-            "title": title,
+            "title": f"{title}: {row['planner']}" if player == "planned" and averse else title,
             "value": row[column],
             "actions": done.actions,
             "words": self._in_words(done.actions),

@@ -13,12 +13,12 @@ of those in the tree) the search begins anew.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from counterplan.core.validation import Seed
 from counterplan.errors import InputError
 from counterplan.planning.model import checked_problem, checked_state
-from counterplan.planning.search.planners import Follows, checked_planner
+from counterplan.planning.search.planners import Follows, begun, checked_planner
 
 if TYPE_CHECKING:
     from counterplan.planning.model import ExogenousModel, State
@@ -30,6 +30,7 @@ class Advisor:
 
     planner  default: UCT with 1,000 simulations, made for every advice
     clip     as in `plan`
+    risk     as in `plan`
     keep     False: every search begins anew, with the same chance; the same question has the same
              answer
     """
@@ -41,10 +42,11 @@ class Advisor:
         *,
         clip: Clip = None,
         seed: Seed = 0,
+        risk: Any = 1.0,
         keep: bool = True,
     ) -> None:
         chosen = checked_planner(planner)
-        session = chosen.begin(checked_problem(problem), clip, seed)
+        session = begun(chosen, checked_problem(problem), clip, seed, risk)
         if not isinstance(session, Follows):
             raise InputError(
                 f"{chosen.name} is no tree search such as UCT(simulations=1000), so there is no "

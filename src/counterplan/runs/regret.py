@@ -43,7 +43,8 @@ from counterplan.planning.regret import (
     expected_losses,
     proved_hindsight,
 )
-from counterplan.planning.search.planners import PLANNERS
+from counterplan.planning.risk import Risk
+from counterplan.planning.search.planners import PLANNERS, begun
 from counterplan.runs.answer import BESIDE, FAILED, column_types, parquet_bytes, row_of
 from counterplan.runs.cohort import RunSettings, run_cohort
 from counterplan.runs.run import DECISIONS, KEPT_ENDINGS, RESULTS, Run, open_problem, open_run
@@ -83,7 +84,7 @@ class ScenarioAnswer:
     results.
 
     policy     whose the policy without foresight is
-    planner    which planner decided along, if one did
+    planner    which planner decided along, if one did, and for which risk
     costliest  the decision that lost most in expectation, in words; None if none lost anything
     k          how many decisions may change in an explanation, None where none is asked for
     value      with the few changes that should have been made, knowing the path
@@ -142,6 +143,7 @@ class RegretTask:
         self._k: int | None = description.get("k")
         name = description.get("planner")
         self._planner = PLANNERS[name](int(description["simulations"])) if name else None
+        self._risk = Risk.of(description.get("risk") or 1.0)
         self._benchmark = lru_cache(STARTS)(self._benchmark_from)
 
     def solve(self, part: bytes) -> PartResult:
@@ -166,7 +168,9 @@ class RegretTask:
             return self._answer(scenario, {}, status=FAILED, reason=reason_of(problem))
         found: dict[str, Any] = {
             "policy": against.name,
-            "planner": None if self._planner is None else self._planner.name,
+            "planner": None
+            if self._planner is None
+            else planned_for(self._planner.name, self._risk),
             "hindsight": known.value,
             "without_foresight": players["policy"].value,
             "open_loop": players["open_loop"].value,
@@ -260,7 +264,8 @@ class RegretTask:
             "open_loop": OpenLoop().prepare(self.problem, state=state),
         }
         if self._planner is not None:
-            decide = self._planner.begin(self.problem, self._clip, scenario_seed(self._seed, name))
+            own = scenario_seed(self._seed, name)
+            decide = begun(self._planner, self.problem, self._clip, own, self._risk)
 
             def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
                 return np.array(decide(State(t, exogenous[0], resource[0])).action)[np.newaxis]
@@ -297,6 +302,11 @@ class RegretTask:
         return PartResult({name: parquet_bytes(one) for name, one in tables.items()}, summary)
 
 
+def planned_for(planner: str, risk: Risk) -> str:
+    """A planner, and what it plans for where that is not the mean."""
+    return planner if risk.is_mean else f"{planner} for {risk}, at every step"
+
+
 def scenario_seed(seed: int, name: str) -> int:
     """A seed of its own for every scenario, wherever and in whatever order it is judged."""
     return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8], "big")
@@ -309,9 +319,11 @@ def regret_spec(
     clip: bool,
     seed: int,
     k: int | None = None,
+    risk: str | None = None,
 ) -> TaskSpec:
     """The task for a problem; `planner` None: no planner decides along; `k`: what at most so many
-    changed decisions would have brought is told, too."""
+    changed decisions would have brought is told, too; `risk`: what the planner plans for."""
+    Risk.of(risk or 1.0)
     if planner:
         PLANNERS[planner](simulations)  # a bad number is told of before anything is written
     asked: dict[str, Any] = {"domain": problem.domain}
@@ -323,6 +335,7 @@ def regret_spec(
         elif value or (value == 0 and value is not False):  # a number that is 0 was said, too
             asked[name] = value
     searched = {"planner": planner, "simulations": simulations, "clip": clip} if planner else {}
+    searched |= {"risk": risk} if planner and risk is not None else {}
     changed = {} if k is None else {"k": k}
     return TaskSpec(REGRET, {"problem": asked, "seed": seed, **searched, **changed}, files)
 
@@ -338,7 +351,7 @@ def run_scenarios(
     cluster of `RunSettings`."""
     about = spec.description
     searched = {name: about.get(name) for name in ("planner", "simulations", "clip")}
-    changed = {"k": about["k"]} if "k" in about else {}
+    changed = {name: about[name] for name in ("k", "risk") if name in about}
     with Path(table.path).open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
     settings = RunSettings(

@@ -272,5 +272,5 @@ function between(found, sense) {
     Number.isFinite(num(found.exact)) ? s("path.exact", { d: `M${x(num(found.exact))} 8 V32` }) : null,
     s("g.dot.planned", {}, s("path", { d: `M${x(num(found.value)) - 5} 20 H${x(num(found.value)) + 5} M${x(num(found.value))} 15 V25` })));
   return h("figure.bounds", {}, h("figcaption", {}, what), drawn,
-    h("p.hint", {}, `Bounds: ${estimate(low, found.lower_se)} to ${estimate(high, found.upper_se)}`, Number.isFinite(num(found.exact)) ? [" · exactly ", h("strong", { id: "exact", "data-value": found.exact }, show(found.exact)), " (bar)"] : "", ` · planner's estimate ${show(found.value)} (cross)`));
+    h("p.hint", {}, `Bounds${found.bounds_of ? ` of ${found.bounds_of}` : ""}: ${estimate(low, found.lower_se)} to ${estimate(high, found.upper_se)}`, Number.isFinite(num(found.exact)) ? [" · exactly ", h("strong", { id: "exact", "data-value": found.exact }, show(found.exact)), " (bar)"] : "", ` · planner's estimate${found.bounds_of ? ` (${found.planner})` : ""} ${show(found.value)} (cross)`));
 }
