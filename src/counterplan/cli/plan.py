@@ -325,7 +325,7 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
     if options.risk is not None:
         from counterplan.planning.risk import Risk
 
-        risk = Risk.of(options.risk)
+        risk = Risk.read(options.risk)
     found = search(problem, state, planner, clip=clip, seed=options.seed, risk=risk)
     bounds = None
     with suppress(NotApplicableError):  # of an own model nothing but its steps need be known

@@ -240,21 +240,25 @@ class StorageValue:
         mean = np.empty((0, 2))
         if follows is not None:
             mean = _mean([self._before[t + 1][key] for key in follows[0]], follows[1])
-        return _some(dispatch.worth_after(self._flat, t, mean, out := _room(len(mean))), out, t)
+        n = dispatch.worth_after(self._flat, t, mean, out := _room(len(mean)))
+        return self._some(n, out, t)
 
     def _step_back(self, t: int, x: FloatArray, after: FloatArray) -> FloatArray:
         out = _room(len(after) + self._model._table.corners)
-        return _some(dispatch.worth_before(self._flat, t, x, after, out), out, t)
+        return self._some(dispatch.worth_before(self._flat, t, x, after, out), out, t)
+
+    def _some(self, n: int, curve: FloatArray, t: int) -> FloatArray:
+        if n == 0:
+            nothing = np.empty((0, self._model.start.exogenous.size))
+            raise InfeasibleError(
+                f"no level at t={t} leaves all later steps possible: "
+                f"{self._model._hint(t, nothing)}"
+            )
+        return curve[:n].copy()
 
 
 def _room(points: int) -> FloatArray:
     return np.empty((points + 4, 2))
-
-
-def _some(n: int, curve: FloatArray, t: int) -> FloatArray:
-    if n == 0:
-        raise InfeasibleError(f"no level at t={t} leaves all later steps possible")
-    return curve[:n].copy()
 
 
 def _mean(several: list[FloatArray], chances: FloatArray) -> FloatArray:

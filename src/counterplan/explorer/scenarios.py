@@ -55,7 +55,7 @@ class Scenarios(Items):
         super().__init__(run)
         self._problem, self._columns = run.problem, run.columns
         self._axes = axes_of(run.problem)
-        self._risk = Risk.of(run.manifest.task.description.get("risk") or 1.0)
+        self._risk = Risk.read(run.manifest.task.description.get("risk"))
         # Opened once for each planner asked for, and then asked again and again.
         self._advisors: dict[Any, Advisor] = {}
 

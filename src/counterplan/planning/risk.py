@@ -56,20 +56,20 @@ class Risk:
 
     @classmethod
     def of(cls, given: RiskLike) -> Risk:
-        """A share, (the mean's weight, share) or either as text, "0.5,0.25"; a Risk as it is."""
+        """A share, (the mean's weight, share), or a Risk as it is."""
         if isinstance(given, Risk):
             return given
-        if isinstance(given, str):
-            try:
-                given = [float(one) for one in given.split(",")]
-            except ValueError:
-                return cls(given)  # type: ignore[arg-type]
-            given = given if len(given) > 1 else given[0]
         try:
             weight, share = given  # type: ignore[misc]
         except (TypeError, ValueError):
             return cls(given)  # type: ignore[arg-type]
         return cls(share, weight)
+
+    @classmethod
+    def read(cls, text: str | None) -> Risk:
+        """As options and files have it: "0.25" or "0.5,0.25"; none: the mean."""
+        numbers = [float(one) for one in (text or "1").split(",")]
+        return cls.of(numbers if len(numbers) > 1 else numbers[0])
 
     @property
     def is_mean(self) -> bool:

@@ -143,7 +143,7 @@ class RegretTask:
         self._k: int | None = description.get("k")
         name = description.get("planner")
         self._planner = PLANNERS[name](int(description["simulations"])) if name else None
-        self._risk = Risk.of(description.get("risk") or 1.0)
+        self._risk = Risk.read(description.get("risk"))
         self._benchmark = lru_cache(STARTS)(self._benchmark_from)
 
     def solve(self, part: bytes) -> PartResult:
@@ -323,7 +323,7 @@ def regret_spec(
 ) -> TaskSpec:
     """The task for a problem; `planner` None: no planner decides along; `k`: what at most so many
     changed decisions would have brought is told, too; `risk`: what the planner plans for."""
-    Risk.of(risk or 1.0)
+    Risk.read(risk)
     if planner:
         PLANNERS[planner](simulations)  # a bad number is told of before anything is written
     asked: dict[str, Any] = {"domain": problem.domain}
