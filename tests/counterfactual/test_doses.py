@@ -13,6 +13,7 @@ from counterplan.core.reward import EpisodeReward, LogisticReward, Reward
 from counterplan.counterfactual.continuous.doses import highest
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm import PointSCM
+from counterplan.scm.support import Seen
 from counterplan.testing.continuous import COMPONENTS, FEATURES, FIXED, MODELS, MOVING, smooth_model
 
 KINDS = ("constants", "neural", "scaled neural", "smooth", "held")
@@ -238,3 +239,41 @@ def test_a_model_that_does_not_know_its_slope_in_the_dose_says_so() -> None:
     indexed = cp.Episode(episode.states, np.zeros(len(episode) - 1, dtype=int))
     with pytest.raises(InputError, match="indices of a list"):
         cp.explain(scm, indexed, 1, actions=cp.Doses(-1, 1), reward=reward)
+
+
+def test_doses_stay_inside_the_data_and_bounds_are_about_those_that_do() -> None:
+    scm, episode, reward = question("smooth", 6)
+    rng = np.random.default_rng(6)
+    states = episode.states[rng.integers(len(episode), size=400)] + 0.3 * rng.normal(size=(400, 4))
+    seen = Seen(
+        states.astype(np.float32),
+        rng.uniform(-1.0, 0.0, (400, COMPONENTS)).astype(np.float32),
+        typical=0.5,
+        far=1.0,
+    )
+    scm = replace(scm, seen=seen)
+    asked = {"actions": cp.Doses(-1, 1), "reward": reward, "limits": cp.Limits(nodes=150)}
+    found = cp.explain(scm, episode, 1, **asked)
+
+    def is_inside(t: int, doses: np.ndarray, path: np.ndarray) -> bool:
+        away = np.linalg.norm(seen.states - path[t], axis=1)
+        alike = (np.abs(seen.actions - doses[t]) <= 0.25 + 1e-6).all(axis=1)
+        near = [np.linalg.norm(seen.states - one, axis=1).min() <= seen.far for one in path[t:]]
+        return bool(alike[np.argsort(away)[:50]].sum() >= 3 and all(near))
+
+    noise = scm.infer(episode.states[:-1], episode.actions, episode.states[1:])
+    for t in range(len(episode) - 1):
+        for value in rng.uniform(-1.0, 1.0, (60, COMPONENTS)):
+            doses = changed(episode, [t], value[None, None])[0]
+            path = [episode.states[0]]
+            for u, dose in enumerate(doses):
+                path.append(scm.step(path[-1][None], dose[None], noise[u : u + 1])[0])
+            if is_inside(t, doses, np.stack(path)):
+                earned = outcomes(scm, episode, reward, doses[None])[0]
+                assert earned <= found.bound + 1e-9
+    for t, _, _ in found.changes:
+        assert is_inside(t, found.actions, found.states)
+    assert found.support.supported is not False
+    free = cp.explain(scm, episode, 1, **asked, constraints=cp.Constraints(supported=False))
+    assert found.bound <= free.bound + 1e-9
+    assert found.gap <= 0.02 * found.improvement
