@@ -215,6 +215,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "half": ({"actions": cp.Doses([0, None], [1, 1])}, "no high either"),
     "step": ({"actions": cp.Doses(0, 1, step=-1)}, "step must be one number from 0 up"),
     "allowed": ({"constraints": cp.Constraints(allowed={0: [1]})}, "allowed names listed actions"),
+    "earned": (
+        {"reward": EpisodeReward(cp.LinearReward(np.ones(FEATURES)), actions=[0.0])},
+        "what actions earn is a list",
+    ),
     "solver": ({"solver": cp.baselines.Greedy()}, "Greedy is for listed actions"),
 }
 

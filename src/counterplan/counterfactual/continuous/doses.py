@@ -753,6 +753,7 @@ class DoseSearch:
     def solve(self, problem: Problem) -> SequenceExplanation:
         watch = Watch("search", problem.limits, problem.progress)
         room = problem.actions.room(problem.episode, problem.constraints)
+        _check_reward(problem)
         problem, cells = replace(problem, tolerance=room.same), Cells.of(room)
         courses = Courses(prepare_sequence(_listed(problem, cells.middle)), room)
         start = self._start(problem, courses)
@@ -805,6 +806,7 @@ def dose_explanation(
 def replayed_doses(problem: Problem, changes: Mapping[int, FloatArray]) -> DoseExplanation:
     """What doses by step, all components or those that are chosen, lead to."""
     room = problem.actions.room(problem.episode, replace(problem.constraints, max_move=None))
+    _check_reward(problem)
     problem = replace(problem, tolerance=room.same)
     doses, chosen = room.observed.copy(), (room.high > room.low).any(axis=0)
     for t, given in changes.items():
@@ -828,6 +830,11 @@ def replayed_doses(problem: Problem, changes: Mapping[int, FloatArray]) -> DoseE
         doses[t, places] = amounts
     nothing: Any = math.inf, Status.HEURISTIC, "by hand", {}, None
     return dose_explanation(problem, room, doses, nothing)
+
+
+def _check_reward(problem: Problem) -> None:
+    if getattr(problem.reward, "actions", None) is not None:
+        raise InputError("what actions earn is a list, and doses are not listed: list the doses")
 
 
 def _listed(problem: Problem, vectors: FloatArray) -> Problem:
