@@ -602,7 +602,7 @@ class Search:
     def _run(self) -> None:
         while True:
             promise = -self._open[0][0] if self._open else -math.inf
-            self.bound = max(self.value, promise, self._dropped)
+            self.bound = float(max(self.value, promise, self._dropped))
             self._moments.append((self.expanded, self.value, self.bound))
             if promise <= self._enough:
                 return
