@@ -446,7 +446,8 @@ def greedy_sequence(
         for first in range(0, len(better), TRIED):
             rows = better[first : first + TRIED]
             changed = _changed(best, N, places[rows])
-            place = setting.best_inside(changed, -np.arange(len(changed), dtype=float))
+            ranks = -np.arange(len(changed), dtype=float)
+            place = setting.best_inside(changed, ranks, deadline)
             if place is not None:
                 value, best = float(values[rows[place]]), changed[place]
             if place is not None or clock() > deadline:
