@@ -504,10 +504,13 @@ class AStar:
             count = sum(singles**j / math.factorial(j) for j in range(min(most, 8) + 1))
             # Without a limit that stops it, single changes are always tried one by one.
             is_free = most == 1 and watch.deadline == math.inf
-            if count * setting.horizon <= FEW_STEPS * (setting.horizon if is_free else 1):
+            steps = FEW_STEPS * (setting.horizon if is_free else 1)
+            # What stops before all is tried would have no bound to show.
+            nodes = setting.problem.limits.nodes
+            if count * setting.horizon <= steps and (nodes is None or count <= nodes):
                 everything = NoBound("no bound: every sequence is tried")
-                nodes = setting.narrowed(setting.observed)
-                return setting.observed, Prepared(nodes, None, everything)
+                narrowed = setting.narrowed(setting.observed)
+                return setting.observed, Prepared(narrowed, None, everything)
             if setting.share is None:
                 bound = self._prepared(setting, setting.observed, watch)
                 gains = bound.others.gains() if isinstance(bound.others, FirstOrder) else None
