@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import counterplan as cp
-from counterplan.tables import draft_schema, read_schema
+from counterplan import draft_schema
+from counterplan.tables import read_schema
 from counterplan.tables.layout import layout_of_model
 
 from .conftest import Run

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import counterplan as cp
+from counterplan import draft_schema
 from counterplan.counterfactual.oracle import best_sequence
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling
-from counterplan.tables import draft_schema
 from counterplan.tables.fit import fit_continuous
 from counterplan.tables.layout import SchemaLayout, layout_of_model
 from counterplan.tables.parts import Recorded, Rows

@@ -155,11 +155,11 @@ LONG_KEY = re.compile(rf"(?:^|[{{,\[])[ \t]*(?:{_PART}){{{MOST_PARTS}}}", re.MUL
 
 def read_toml(path: str | Path, what: str, most: int) -> dict[str, Any]:
     """What a TOML file holds."""
-    return parse_toml(path, decode(path, read_bytes(path, what, most)))
+    return parse_toml(path, decode(path, read_bytes(path, what, most)), what)
 
 
-def parse_toml(path: str | Path, text: str) -> dict[str, Any]:
-    """What TOML text, of the file `path`, holds."""
+def parse_toml(path: str | Path, text: str, what: str = "TOML") -> dict[str, Any]:
+    """What TOML text, of the file `path`, holds; `what` is what should be there."""
     if (long := LONG_KEY.search(text)) is not None:
         line = text.count("\n", 0, long.end()) + 1
         raise FileError(
@@ -171,7 +171,7 @@ def parse_toml(path: str | Path, text: str) -> dict[str, Any]:
         reason = " ".join(str(problem).split())[:200]
         raise FileError(f"{path}: is not TOML: {reason}; correct the file") from None
     except RecursionError:
-        raise FileError(f"{path}: is nested too deeply; correct the file") from None
+        raise FileError(f"{path}: is nested too deeply; expected {what}") from None
     except ValueError:  # Python reads no longer ones
         raise FileError(f"{path}: a number in it has thousands of digits; correct it") from None
 
