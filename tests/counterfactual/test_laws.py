@@ -283,3 +283,15 @@ def test_rows_that_are_no_distributions_are_refused(row: Any, problem: str, solv
         "ConstantSCM: the counterfactual row of (state 0, action 0) after (state 1, action 1 -> "
         f"state 0) {problem} check the model with testing.check_scm"
     )
+
+
+@pytest.mark.parametrize(("S", "k"), [(20, 0), (70, 0), (129, 1)])
+def test_rows_that_lead_where_nothing_can_be_reached_are_read_within_bounds(S: int, k: int) -> None:
+    """Kept rows of states met earlier lead outside of what the next step can reach."""
+    rng = np.random.default_rng(5)
+    mdp = cp.TabularMDP(rng.dirichlet(np.ones(S), (S, 3)), rng.normal(size=(S, 3)))
+    episode = cp.Episode([0, 1, 1, 0], [0, 1, 0, 2])
+    found = cp.robust_explain(mdp, episode, k)
+    low, high = cp.value_interval(mdp, episode, found)
+    assert low == pytest.approx(found.value, abs=1e-9)
+    assert low <= high

@@ -261,6 +261,109 @@ def test_mistakes_are_one_line(tmp_path: Path, change: dict[str, Any], message: 
     assert "\n" not in str(caught.value)
 
 
+def small(tmp_path: Path, more: list[tuple[Any, ...]], **config: Any) -> Any:
+    """One stay of four steps with x = 1, 2, 3, 4, and some more events."""
+    rows = [(1, hours(0), "ADMIT", None, ""), (1, hours(16), "LEAVE", None, "")]
+    rows += [(1, hours(4 * t), "X", t + 1.0, "") for t in range(4)]
+    folder = write_meds(tmp_path / f"meds{len([*tmp_path.iterdir()])}", [*rows, *more])
+    return episodes_from_events(folder, {
+        "episodes": CONFIG["episodes"], "features": {"x": {"codes": ["X"]}},
+        "actions": {"d": {"codes": ["D"], "levels": [0, 10, 20]}}, **config,
+    })  # fmt: skip
+
+
+def doses(*amounts: float | None) -> list[tuple[Any, ...]]:
+    return [(1, hours(4 * t + 1), "D", amount, "") for t, amount in enumerate(amounts)]
+
+
+def test_amounts_keep_their_levels_where_many_are_the_same(tmp_path: Path) -> None:
+    rows = [(s, hours(4 * t), "X", float(t), "") for s in (1, 2) for t in range(5)]
+    rows += [(s, hours(0), "ADMIT", None, "") for s in (1, 2)]
+    rows += [(s, hours(16), "LEAVE", None, "") for s in (1, 2)]
+    given = {1: (1.0, 1.0, 1.0, 1.0), 2: (10.0, 10.0, 20.0, 20.0)}
+    rows += [(s, hours(4 * t + 1), "D", given[s][t], "") for s in given for t in range(4)]
+    config = {
+        "episodes": CONFIG["episodes"], "features": {"x": {"codes": ["X"]}},
+        "actions": {"d": {"codes": ["D"], "bins": 4}},
+    }  # fmt: skip
+    made = episodes_from_events(write_meds(tmp_path / "meds", rows), config)
+    assert made.frame.sort("episode_id", "t")["d"].to_list() == [*given[1], *given[2]]
+
+
+def test_amounts_that_are_no_numbers_are_told_of(tmp_path: Path) -> None:
+    made = small(tmp_path, doses(float("nan"), None, 10.0, 20.0))
+    assert made.frame["d"].to_list() == [0.0, 0.0, 10.0, 20.0]
+    assert any("2 events without an amount" in line for line in made.notes)
+
+
+def test_what_is_fixed_was_known_at_the_start_or_is_told_of(tmp_path: Path) -> None:
+    weights = [(1, hours(-90_000), "W", 3.0, ""), (1, hours(-1), "W", 77.0, ""),
+               (1, hours(9), "W", 99.0, "")]  # fmt: skip
+    fixed = {"w": {"codes": ["W"]}}
+    made = small(tmp_path, [*weights, *doses(10.0)], fixed=fixed)
+    assert made.frame["w"].unique().to_list() == [77.0]
+    made = small(tmp_path, [weights[-1], *doses(10.0)], fixed=fixed)
+    assert made.frame["w"].unique().to_list() == [99.0]
+    assert any("known only after the start" in line for line in made.notes)
+
+
+def test_sums_and_counts_of_a_window_are_not_carried_forward(tmp_path: Path) -> None:
+    features = {"x": {"codes": ["X"]}, "n": {"codes": ["U"], "take": "sum"}}
+    urine = [(1, hours(3), "U", 2.0, "")]
+    made = small(tmp_path, [*urine, *doses(10.0)], features=features)
+    assert made.frame["n"].to_list() == [0.0, 2.0, 0.0, 0.0]
+
+
+def test_visits_numbered_by_patient_are_apart(tmp_path: Path) -> None:
+    frame = pl.DataFrame({
+        "subject_id": [1, 1, 1, 2, 2, 2], "v": [1] * 6, "code": ["X", "X", "D"] * 2,
+        "time": [hours(0), hours(8), hours(1)] * 2,
+        "numeric_value": [1.0, 2.0, 10.0, 5.0, 6.0, 20.0],
+    })  # fmt: skip
+    (tmp_path / "meds").mkdir()
+    frame.write_parquet(tmp_path / "meds" / "0.parquet")
+    config = {
+        "episodes": {"window": "4h", "visit": "v"}, "features": {"x": {"codes": ["X"]}},
+        "actions": {"d": {"codes": ["D"], "levels": [0, 10, 20]}},
+    }  # fmt: skip
+    made = episodes_from_events(tmp_path / "meds", config).frame.sort("episode_id", "t")
+    assert made.rows() == [("1-1", 0, 1.0, 10.0), ("1-1", 1, 1.0, 0.0),
+                           ("2-1", 0, 5.0, 20.0), ("2-1", 1, 5.0, 0.0)]  # fmt: skip
+
+
+def test_dates_stand_in_for_date_times_and_no_time_is_lost(tmp_path: Path) -> None:
+    def write(name: str, text: str) -> None:
+        (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
+
+    write("visit_occurrence",
+          "visit_occurrence_id,person_id,visit_start_datetime,visit_end_datetime\n"
+          "7,1.0,2130-01-01 08:00,2130-01-01 20:00:00\n")  # fmt: skip
+    write("measurement", "person_id,measurement_concept_id,measurement_date,measurement_datetime,"
+          "value_as_number\n1,5,2130-01-01,2130-01-01 08:00:00,1\n"
+          "1,5,2130-01-01,,<22\n")  # fmt: skip
+    write("drug_exposure", "person_id,drug_concept_id,drug_exposure_start_datetime,quantity\n"
+          "1,9,2130-01-01T09:30:00,10\n")  # fmt: skip
+    write("death", "person_id,death_date,death_datetime\n1,2130-01-01,\n")
+    config = {
+        "episodes": {"window": "4h"}, "features": {"x": {"codes": ["5"]}},
+        "actions": {"d": {"codes": ["9"], "levels": [0, 10]}},
+        "outcomes": {"died": {"codes": ["MEDS_DEATH"]}},
+    }  # fmt: skip
+    made = episodes_from_events(tmp_path, config)
+    assert made.frame.select("x", "d", "died").rows() == [
+        (1.0, 10.0, 1),
+        (1.0, 0.0, 1),
+        (1.0, 0.0, 1),
+    ]
+    assert any("'<22'" in line for line in made.notes)
+    write("death", "person_id,death_datetime\n1,01/01/2130 09:00:00\n")
+    with pytest.raises(FileError, match="'01/01/2130 09:00:00' is no time such as"):
+        episodes_from_events(tmp_path, config)
+    write("death", "person_id,death_datetime\n1,2130-01-01 12:00:00-08:00\n")
+    with pytest.raises(FileError, match="is no time such as"):
+        episodes_from_events(tmp_path, config)
+
+
 def test_folders_without_events_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match="neither MEDS shards"):

@@ -190,7 +190,8 @@ class Frontier(Drawn, Sequence[Found], Generic[Found]):
         return self._count
 
     def _facts(self) -> dict[str, object]:
-        return {"k": f"0..{len(self) - 1}", "values": self.values[:6]}
+        shown = ", ".join(f"{one:.6g}" for one in self.values[:6])
+        return {"k": f"0..{len(self) - 1}", "values": shown + ", ..." * (len(self) > 6)}
 
     @property
     def values(self) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ search needs (`scm.point`). Other predictors have no such bound: then every sequ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -50,6 +51,14 @@ CALLED = {
     "identity": "linear", "Identity": "linear", "Tanh": "tanh", "ReLU": "relu", "Relu": "relu",
     "Softplus": "softplus",
 }  # fmt: skip
+
+
+# Models of scikit-learn whose prediction is a sum of coefficients times what is given.
+LINEAR = (
+    *("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV"),
+    *("BayesianRidge", "ARDRegression", "HuberRegressor", "TheilSenRegressor", "Lars", "LassoLars"),
+    *("MultiTaskLasso", "MultiTaskElasticNet", "LinearSVR", "SGDRegressor"),
+)
 
 
 class Layer(NamedTuple):
@@ -128,6 +137,15 @@ def from_network(network: Any, *, fixed: int = 0, residual: bool = False) -> Add
     residual  whether it predicts the change of the features instead of their next values
     """
     found = Layers(tuple(_checked(_layers(network))), fixed if residual else None)
+    if hasattr(network, "predict"):  # what it says itself is what counts
+        given = np.random.default_rng(0).normal(size=(8, found.layers[0].weights.shape[1]))
+        plain = Layers(found.layers)(given, given[:, :0])
+        told = np.reshape(network.predict(given), plain.shape)
+        if not np.allclose(plain, told, rtol=1e-5, atol=1e-5):
+            raise InputError(
+                f"{type(network).__name__} predicts something else than its layers say: pass it as "
+                "a function, cp.AdditiveNoiseSCM(function)"
+            )
     return AdditiveNoiseSCM(found, fixed=fixed, slopes=found.slopes)
 
 
@@ -167,16 +185,17 @@ def _layers(network: Any) -> Iterator[tuple[Any, Any, str]]:
     elif hasattr(network, "steps"):  # a pipeline
         for _, part in network.steps:
             yield from _layers(part)
-    elif hasattr(network, "scale_") and hasattr(network, "n_features_in_"):
-        scale = np.ones(network.n_features_in_) if network.scale_ is None else network.scale_
-        mean = 0.0 * scale if getattr(network, "mean_", None) is None else network.mean_
+    elif type(network).__name__ == "StandardScaler":
+        one = np.ones(network.n_features_in_)
+        scale = one if network.scale_ is None else network.scale_
+        mean = network.mean_ if network.with_mean else 0.0 * one
         yield np.diag(1.0 / scale), -mean / scale, "linear"
-    elif hasattr(network, "coefs_") and hasattr(network, "intercepts_"):
+    elif type(network).__name__ == "MLPRegressor":
         parts = list(zip(network.coefs_, network.intercepts_, strict=True))
         for i, (weights, bias) in enumerate(parts):
             name = network.out_activation_ if i == len(parts) - 1 else network.activation
             yield np.asarray(weights).T, bias, name
-    elif hasattr(network, "coef_") and hasattr(network, "intercept_"):
+    elif type(network).__name__ in LINEAR:
         yield np.atleast_2d(network.coef_), network.intercept_, "linear"
     elif hasattr(network, "children") and hasattr(network, "state_dict"):
         yield from _of_torch(network)
@@ -242,6 +261,8 @@ def _of_onnx(model: Any) -> Iterator[tuple[Any, Any, str]]:
         else:
             yield None, None, node.op_type
         last = node.output[0]
+    if [one.name for one in model.graph.output] != [last]:
+        raise InputError(f"the ONNX graph does not end with its last node, {last!r}: cut it there")
 
 
 # --- Tables of coefficients -------------------------------------------------------------------
@@ -310,6 +331,8 @@ def from_coefficients(
     actions       the columns of action vectors
     """
     columns = [*features, *actions]
+    if len(set(columns)) < len(columns) or not coefficients:
+        raise InputError("from_coefficients: name every column once, and give some coefficients")
     moving = [name for name in features if name in coefficients]
     fixed = len(features) - len(moving)
     if unknown := [name for name in coefficients if name not in features]:
@@ -319,18 +342,21 @@ def from_coefficients(
     terms = list(dict.fromkeys(term for name in moving for term in coefficients[name]))
     powers = np.array([_powers(term, columns) for term in terms])
     weights = np.array([[coefficients[name].get(term, 0.0) for term in terms] for name in moving])
+    if not np.isfinite(weights).all():
+        raise InputError("from_coefficients: a coefficient is not finite")
     found = Polynomial(powers, number_array(weights, "coefficients"))
     return AdditiveNoiseSCM(found, fixed=fixed, slopes=found.slopes)
 
 
 def _powers(term: str, columns: Sequence[str]) -> list[float]:
     found = dict.fromkeys(columns, 0.0)
-    for factor in () if term in INTERCEPT else term.split(":"):
-        name, _, power = factor.removeprefix("I(").removesuffix(")").partition("^")
-        if name not in found or not (power or "1").isdigit():
+    for factor in () if term in INTERCEPT and term not in found else term.split(":"):
+        inner = re.fullmatch(r"I\((.+)\^(\d+)\)", factor, re.ASCII)
+        name, power = (inner[1], inner[2]) if inner else (factor, "1")
+        if name not in found:
             raise InputError(
                 f"term {term!r}: {factor!r} is none of {', '.join(columns)}, nor a whole power of "
                 "one, such as I(x^2)"
             )
-        found[name] += float(power or 1)
+        found[name] += float(power)
     return list(found.values())

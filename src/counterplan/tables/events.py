@@ -167,6 +167,9 @@ def read_config(source: str | Path | Mapping[str, Any]) -> Config:
     names += [f"{one}_age" for one, each in found.features.items() if each.age]
     for one in {"episode_id", "t"} & {*names} or {x for x in names if names.count(x) > 1}:
         raise FileError(f"{name}: two columns are called {one!r}; choose another name")
+    for one, column in {**found.fixed, **found.features, **found.actions}.items():
+        if column.convert and not column.unit:
+            raise FileError(f"{name}, {one}: convert says what other units are: give `unit`, too")
     for one, each in found.actions.items():
         if (each.bins is None) == (not each.levels):
             raise FileError(f"{name}, actions.{one}: give either bins = 4 or levels = [0, 5, 10]")
@@ -220,27 +223,44 @@ def _meds(root: Path, visit: str | None) -> Events:
             f"{root}: has neither MEDS shards (.parquet) nor OMOP tables (visit_occurrence.csv, "
             "measurement.csv, ...); give the folder that holds them"
         )
-    parts, units = [], False
+    parts, units, zones = [], False, set[Any]()
     for path in files:
         kinds = open_parquet(path).kinds
         for name in ("subject_id", "time", "code", "numeric_value", *([visit] if visit else ())):
             if name not in kinds:
                 raise FileError(f"{path}: has no column {name!r}, so it is no MEDS table of events")
+        kind, value = kinds["time"], kinds["numeric_value"]
+        if not isinstance(kind, pl.Datetime | pl.Date) or not (
+            value.is_numeric() or value == pl.Null
+        ):
+            raise FileError(
+                f"{path}: time is {kind} and numeric_value {value}: MEDS has date-times and numbers"
+            )
+        zones.add(getattr(kind, "time_zone", None))
         unit = pl.col("unit").cast(pl.String) if "unit" in kinds else pl.lit(None, pl.String)
         units |= "unit" in kinds
-        more = [pl.col(visit).cast(pl.String).alias("visit")] if visit else []
+        more = [_name(visit).alias("visit")] if visit else []
         parts.append(
             pl.scan_parquet(path, glob=False, hive_partitioning=False).select(
-                pl.col("subject_id").cast(pl.String).alias("subject"),
+                _name("subject_id").alias("subject"),
                 pl.col("time").cast(pl.Datetime("us")),
                 pl.col("code").cast(pl.String),
-                pl.col("numeric_value").cast(pl.Float64).alias("value"),
+                pl.col("numeric_value").cast(pl.Float64).fill_nan(None).alias("value"),
                 unit.alias("unit"),
                 pl.lit(None, pl.Datetime("us")).alias("until"),
                 *more,
             )
         )
+    if len(zones) > 1:
+        raise FileError(f"{root}: times of some shards have a time zone, others have not: give one")
     return Events(pl.concat(parts), None, units, str(root))
+
+
+def _name(column: str) -> pl.Expr:
+    """An id as text: 7, "7" and 7.0 are the same one."""
+    import polars as pl
+
+    return pl.col(column).cast(pl.String).str.replace(r"\.0$", "")
 
 
 def _omop_table(
@@ -260,21 +280,36 @@ def _omop_table(
     known = {one.lower(): one for one in scan.collect_schema().names()}
     chosen = []
     for wanted, names in columns.items():
-        there = next((known[one] for one in names if one in known), None)
-        if there is None and wanted in ("subject", "time", "code", "start", "end", "visit"):
+        there = [known[one] for one in names if one in known]
+        if not there and wanted in ("subject", "time", "code", "start", "end", "name"):
             raise FileError(f"{path}: has no column {names[0]!r}; give OMOP's table {name}")
-        text = pl.lit(None, pl.String) if there is None else pl.col(there).cast(pl.String)
-        chosen.append(text.alias(wanted))
-    return scan.select(chosen)
+        # The first that says something, row by row: where there is no date-time there is a date.
+        told = [pl.col(one).cast(pl.String).str.strip_chars().replace("", None) for one in there]
+        text = pl.coalesce(told) if told else pl.lit(None, pl.String)
+        is_id = wanted in ("subject", "code", "name")
+        chosen.append((text.str.replace(r"\.0$", "") if is_id else text).alias(wanted))
+    found = scan.select(chosen)
+    for one in {"time", "until", "start", "end"} & columns.keys() if name != "person" else ():
+        bad = found.filter(pl.col(one).is_not_null() & _moment(one).is_null())
+        for (text,) in bad.select(one).head(1).collect().iter_rows():
+            raise FileError(
+                f"{path}, {columns[one][0]}: {text!r} is no time such as 2130-01-31 08:00:00, in "
+                "one time zone for all"
+            )
+    return found
 
 
 def _moment(name: str) -> pl.Expr:
     """Date-times and dates, as CSV or Parquet has them."""
     import polars as pl
 
-    text = pl.col(name).str.replace("T", " ").str.slice(0, 19)
-    padded = pl.when(text.str.len_chars() == 10).then(text + " 00:00:00").otherwise(text)
-    return padded.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us").alias(name)
+    text = pl.col(name).str.replace("T", " ").str.replace(r"\.\d+$", "")
+    size = text.str.len_chars()
+    minutes = pl.when(size == 16).then(text + ":00").otherwise(text)
+    padded = pl.when(size == 10).then(text + " 00:00:00").otherwise(minutes)
+    return padded.str.to_datetime(
+        "%Y-%m-%d %H:%M:%S", strict=False, exact=True, time_unit="us"
+    ).alias(name)
 
 
 def _omop(root: Path, tables: Mapping[str, Path]) -> Events:
@@ -318,10 +353,12 @@ def _omop(root: Path, tables: Mapping[str, Path]) -> Events:
     known = rows.collect_schema().names()
     lacking = [pl.lit(None, pl.String).alias(one) for one in EVENT if one not in known]
     rows = rows.with_columns(lacking).with_columns(
-        _moment("time"), _moment("until"), pl.col("value").cast(pl.Float64, strict=False)
-    )
-    stays = visits.with_columns(_moment("start"), _moment("end")).collect()
-    return Events(rows.select(EVENT), stays.drop_nulls(), True, str(root))
+        _moment("time"), _moment("until"),
+        pl.col("value").cast(pl.Float64, strict=False).fill_nan(None),
+        pl.col("value").alias("said"),
+    )  # fmt: skip
+    stays = visits.with_columns(_moment("start"), _moment("end")).unique().collect()
+    return Events(rows.select(*EVENT, "said"), stays, True, str(root))
 
 
 def frequent_codes(folder: str | Path) -> pl.DataFrame:
@@ -400,10 +437,16 @@ class _Build:
         """(episode_id, subject, start, end, steps)"""
         import polars as pl
 
-        stays = self._known_stays(codes)
+        every = self._known_stays(codes)
+        stays = every.drop_nulls()
+        if lacks := every.height - stays.height:
+            self.notes.append(f"{counted(lacks, 'episode')} without a start or an end: left out")
         length = (pl.col("end") - pl.col("start")).dt.total_microseconds()
-        steps = ((length + self.window - 1) // self.window).clip(0, self.config.episodes.max_steps)
-        stays = stays.with_columns(steps.cast(pl.Int64).alias("steps"))
+        whole, most = (length + self.window - 1) // self.window, self.config.episodes.max_steps
+        steps = whole.clip(0, most).cast(pl.Int64).alias("steps")
+        if cut := stays.filter(whole > most).height:
+            self.notes.append(f"{counted(cut, 'episode')} longer than {most} steps: cut there")
+        stays = stays.with_columns(steps)
         long = stays.filter(pl.col("steps") >= self.config.episodes.min_steps)
         least = counted(self.config.episodes.min_steps, "step")
         if short := stays.height - long.height:
@@ -413,11 +456,22 @@ class _Build:
                 f"{self.events.name}: no episode has {least}; see `start`, `end` and `window`"
             )
         if "name" in long.columns:
-            return long.rename({"name": "episode_id"})
-        number = pl.int_range(pl.len()).over("subject") + 1
-        alone = pl.len().over("subject") == 1
-        ids = pl.when(alone).then("subject").otherwise(pl.format("{}-{}", "subject", number))
-        return long.sort("subject", "start").with_columns(ids.alias("episode_id"))
+            alone, name = pl.len().over("name") == 1, pl.col("name")
+            ids = pl.when(alone).then(name).otherwise(pl.format("{}-{}", "subject", name))
+        else:
+            number = pl.int_range(pl.len()).over("subject") + 1
+            alone = pl.len().over("subject") == 1
+            ids = pl.when(alone).then("subject").otherwise(pl.format("{}-{}", "subject", number))
+        found = long.sort("subject", "start").with_columns(ids.alias("episode_id"))
+        for same in found.filter(pl.col("episode_id").is_duplicated())["episode_id"].head(1):
+            raise FileError(
+                f"{self.events.name}: two episodes are called {same!r}; name them apart"
+            )
+        later = pl.col("start").shift(-1).over("subject")
+        if many := found.filter(later < pl.col("end")).height:
+            told = "overlap with the next of the same subject: events of both are counted twice"
+            self.notes.append(f"{counted(many, 'episode')} {told}")
+        return found
 
     def _known_stays(self, codes: pl.DataFrame) -> pl.DataFrame:
         """(subject, start, end, and its name where it has one)"""
@@ -466,10 +520,34 @@ class _Build:
         after = max((one.within for one in self.config.outcomes.values()), default=0)
         length = (pl.col("end") - pl.col("start")).dt.total_microseconds()
         near = pl.col("offset").is_null() | (pl.col("offset") <= length + after)
-        found = joined.filter(near).select(
-            "episode_id", "column", "code", "offset", "value", "unit", "until", "time"
-        ).collect()  # fmt: skip
+        names = ("episode_id", "column", "code", "offset", "value", "unit", "until", "time")
+        said = ("said",) if "said" in joined.collect_schema() else ()
+        found = joined.filter(near).select(*names, *said).collect()
+        self._remark(found)
         return self._plausible(self._in_units(found))
+
+    def _remark(self, found: pl.DataFrame) -> None:
+        """What is odd about the events, and changes nothing."""
+        import polars as pl
+
+        if "said" in found.columns:
+            words = found.filter(pl.col("value").is_null() & pl.col("said").is_not_null())
+            if words.height:
+                told = f"{counted(words.height, 'value')} that are no numbers, such as"
+                self.notes.append(f"{told} {words['said'][0]!r}: left out")
+        for name in self.config.actions:
+            if many := found.filter(pl.col("value").is_null(), column=name).height:
+                told = f"{name}: {counted(many, 'event')} without an amount"
+                self.notes.append(f"{told}: counted as nothing given")
+        timed = found.drop_nulls("time")
+        if twice := timed.height - timed.unique().height:
+            self.notes.append(f"{counted(twice, 'event')} are there twice, and counted twice")
+        times = timed.filter(~pl.col("column").is_in([*self.config.fixed]))["time"]
+        if len(times) and (times == times.dt.truncate("1d")).all():
+            self.notes.append(
+                "all times are dates: what was measured on a day counts as known before what was "
+                "done on it; make sure that it was"
+            )
 
     def _in_units(self, taken: pl.DataFrame) -> pl.DataFrame:
         """Values in the units that columns say; refuses what is in others."""
@@ -481,6 +559,12 @@ class _Build:
                 self.notes.append("units were not checked: the events have no column 'unit'")
             return taken
         value = pl.col("value")
+        for name, column in self.config.columns.items():
+            given = taken.filter(column=name)["unit"].drop_nulls().unique().sort().to_list()
+            if name not in stated and hasattr(column, "unit") and len({*given} - {""}) > 1:
+                some = ", ".join(map(repr, given[:MOST_UNITS]))
+                told = f"{name} has events in {some}: say what is meant with unit and convert"
+                raise FileError(f"{self.events.name}: {told}")
         for name, column in stated.items():
             here = (pl.col("column") == name) & (pl.col("unit").fill_null("") != "")
             known = {column.unit, *column.convert}
@@ -541,22 +625,19 @@ class _Build:
             value = pl.col("code").str.replace(f"^(?:{prefixes})", "").alias("value")
             rows = rows.with_columns(value)
         if fixed:
-            first = (
-                rows.sort("offset", nulls_last=False)
-                .group_by("episode_id")
-                .agg(pl.col("value").drop_nulls().first().alias(name))
-            )
-            return frame.join(first, on="episode_id", how="left")
+            return frame.join(self._fixed(rows, name), on="episode_id", how="left")
         # In (b_{t-1}, b_t]; everything of the window before the start counts for the first step.
         step = ((pl.col("offset") + self.window - 1) // self.window).alias("t")
         rows = rows.filter(pl.col("offset") > -self.window).with_columns(step)
         kept = rows.drop_nulls("value") if feature.take != "count" else rows
         aggregated = (
-            kept.sort("offset")
+            kept.sort("offset", maintain_order=True)
             .group_by("episode_id", "t")
             .agg(_aggregate(feature.take).alias(name), pl.col("offset").last().alias("(at)"))
         )
         frame = frame.join(aggregated, on=["episode_id", "t"], how="left")
+        if feature.take in ("sum", "count"):  # of a window: where there was nothing it is 0
+            return frame.with_columns(pl.col(name).fill_null(0)).drop("(at)")
         frame = frame.with_columns(
             pl.col(name, "(at)").forward_fill().over("episode_id", order_by="t")
         )
@@ -567,6 +648,21 @@ class _Build:
             known = pl.when(pl.col(name).is_not_null()).then(old / MICROSECONDS["h"])
             frame = frame.with_columns(known.alias(f"{name}_age"))
         return frame.drop("(at)")
+
+    def _fixed(self, rows: pl.DataFrame, name: str) -> pl.DataFrame:
+        """The last that was known at the start; where nothing was, the first of the stay."""
+        import polars as pl
+
+        rows = rows.drop_nulls("value").sort("offset", nulls_last=False, maintain_order=True)
+        known = pl.col("offset").fill_null(0) <= 0
+        before = pl.col("value").filter(known).last()
+        found = rows.group_by("episode_id").agg(
+            pl.coalesce(before, pl.col("value").first()).alias(name), known.any().alias("(known)")
+        )
+        if many := found.filter(~pl.col("(known)")).height:
+            told = f"{name}: {counted(many, 'episode')} in which it was known only after the start"
+            self.notes.append(f"{told}: its first value is taken for the whole of it")
+        return found.drop("(known)")
 
     def _with_amount(self, frame: pl.DataFrame, name: str, taken: pl.DataFrame) -> pl.DataFrame:
         """What was given in [b_t, b_{t+1}); what has an end is spread evenly until then."""
@@ -631,7 +727,9 @@ class _Build:
         import polars as pl
 
         length = (pl.col("end") - pl.col("start")).dt.total_microseconds()
-        near = pl.col("offset").is_between(0, length + outcome.within)
+        # A date without a time is the start of its day.
+        begins = (pl.col("start").dt.truncate("1d") - pl.col("start")).dt.total_microseconds()
+        near = pl.col("offset").is_between(begins, length + outcome.within)
         rows = taken.filter(column=name).join(stays, on="episode_id").filter(near)
         happened = pl.col("episode_id").is_in(rows["episode_id"].unique().to_list())
         return frame.with_columns(happened.cast(pl.Int8).alias(name))
@@ -651,11 +749,15 @@ class _Build:
             cuts = np.unique(np.quantile(given, inner)) if given.size else np.zeros(0)
             bins = np.searchsorted(cuts, given, side="left")
             middles = [float(f"{np.median(given[bins == i]):.6g}") for i in np.unique(bins)]
-            # The highest cut may be the largest amount: then nothing lies beyond it.
-            levels, edges = np.array([0.0, *middles]), np.array([0.0, *cuts])[: len(middles)]
+            # Bins that hold nothing, between equal amounts, have no level.
+            levels = np.array([0.0, *middles])
+            edges = np.array([0.0, *cuts[np.unique(bins)[:-1]]])[: len(middles)]
         if len(levels) < 2:
             told = f"{name} has no amount above 0, so nothing was decided; see its codes"
             raise FileError(f"{self.events.name}: {told}")
+        if levels[0] > 0.0 and (many := int((amounts == 0.0).sum())):
+            told = f"{name}: {counted(many, 'step')} without any counts as {levels[0]:g}"
+            self.notes.append(f"{told}: list 0 among the levels, if that is not meant")
         chosen = levels[np.searchsorted(edges, amounts, side="left")]
         return frame.with_columns(pl.Series(name, chosen)), levels.tolist()
 
@@ -677,7 +779,7 @@ class _Build:
                 columns[name] |= {key: value for key, value in ends.items() if value is not None}
             if one.better is not None:
                 columns[name] |= {"better": one.better, "weight": one.weight}
-            if one.age:
+            if one.age and f"{name}_age" in frame.columns:
                 columns[f"{name}_age"] = {"role": "contextual", "unit": "h", "missing": "mean"}
         for name, action in self.config.actions.items():
             columns[name] = {"role": "action", "unit": action.unit, "levels": levels[name]}

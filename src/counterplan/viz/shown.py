@@ -170,7 +170,9 @@ def _explanation(found: Explanation) -> Summary:
     name = found.episode.id or "the episode"
     title = f"What should have been done in {name}, with at most {counted(found.k, 'change')}"
     if not rows:
-        facts.append(("changes", "none helps"))
+        none = "none was allowed" if not found.k else "none helps"
+        stopped = found.status != Status.OPTIMAL
+        facts.append(("changes", "none was found before the search ended" if stopped else none))
     return Summary(title, facts, ("step", "instead"), rows)
 
 
@@ -262,8 +264,11 @@ def _frontier(found: Frontier[Any]) -> Summary:
     for one in found:
         claim = _claim(one)
         cells = [f"{one.k}", quantity.write(one.value), quantity.write_gain(one.improvement)]
-        rows.append([*cells, claim.interval(quantity), claim.verdict, str(one.status)])
-    facts = [("outcome", quantity.label), ("as it was", quantity.write(first.factual_value))]
+        verdict = claim.verdict if known else ""
+        rows.append([*cells, claim.interval(quantity), verdict, str(one.status)])
+    better = "higher" if first.sense == "max" else "lower"
+    facts = [("outcome", f"{quantity.label}, {better} is better"),
+             ("as it was", quantity.write(first.factual_value))]  # fmt: skip
     heads = ("k", "value", "improvement", "interval", "", "search")
     return Summary(title, facts, heads, rows)
 
@@ -505,7 +510,9 @@ def _plan(plan: Any) -> Summary:
         ("status", f"{plan.status}: {plan.status.advice}"),
     ]
     if plan.bounds is not None:
-        facts.append(("bounds", f"{plan.bounds.low:.6g} to {plan.bounds.high:.6g}"))
+        errors = plan.bounds_se
+        off = "" if errors is None else f", standard errors {errors[0]:.2g} and {errors[1]:.2g}"
+        facts.append(("bounds", f"{plan.bounds.low:.6g} to {plan.bounds.high:.6g}{off}"))
     if plan.basis:
         facts.append(("stands on", plan.basis))
     order = np.argsort(-plan.visits, kind="stable")

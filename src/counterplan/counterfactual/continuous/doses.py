@@ -322,6 +322,7 @@ class Ahead(FirstOrder):
         earn before, `earned` . x, but for constants; and which actions these are."""
         if not self._finished:
             return np.full(self._setting.n_actions, math.inf), np.arange(self._setting.n_actions)
+        used = int(self._counted(np.array([used]))[0])  # large budgets are counted together
         local, piece = self.reaches[0].locals[t], self._pieces[t, used]
         actions = local.actions[(local.level == used) & (local.spent <= self._setting.k)]
         fixed, height = self._setting.fixed, piece.constant.copy()
@@ -875,6 +876,8 @@ def _climbed(courses: Courses, doses: FloatArray) -> FloatArray:
     room = courses.room
     changed = (doses != room.observed).any(axis=1)
     places = np.argwhere(changed[:, None] & (room.high > room.low))
+    if not len(places):
+        return doses
     value, share = float(courses.values(doses[None])[0]), FIRST
     moves = np.eye(len(places))
     if room.is_coupled:  # what one gives up another may get
@@ -883,7 +886,7 @@ def _climbed(courses: Courses, doses: FloatArray) -> FloatArray:
         moves = np.concatenate([moves, np.reshape(pairs, (-1, len(places)))])
     moves = np.concatenate([moves, -moves])
     rows, columns = places.T
-    while share > FINEST and len(places):
+    while share > FINEST:
         tried = np.repeat(doses[None], len(moves), axis=0)
         tried[:, rows, columns] += share * moves * (room.high - room.low)[rows, columns]
         if better := courses.best(room.rounded(tried), value):

@@ -38,7 +38,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from counterplan.core.compiled import njit
@@ -232,54 +231,6 @@ def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: An
 
 
 @njit(cache=True, nogil=True)
-def known_extremes(
-    least: float, table: Any, rows: Any, values: Any, ranked: Any, columns: int
-) -> Any:
-    """What `extreme_values` gives where rows are known and nothing is assumed, to the last digit.
-    The ranks of a row's states are bits of a few words, which hold them in order; so nothing is
-    sorted, and a row costs little more than the states that it is filled with.
-
-    least  p_o
-    """
-    indptr, indices, q, _ = table
-    n = ranked.shape[1]
-    result, own = np.empty((rows.shape[0], columns)), np.empty(values.shape[0])
-    ranks, words = np.empty((values.shape[0], columns), np.int64), np.zeros(n // 64 + 1, np.int64)
-    for c in range(columns):
-        for position in range(n):
-            ranks[int(ranked[c, position]), c] = position
-    for i in range(rows.shape[0]):
-        start, end, total = indptr[rows[i]], indptr[rows[i] + 1], 0.0
-        for j in range(start, end):
-            own[indices[j]] = q[j]
-            total += q[j]
-        limit = 1.0 - max(0.0, total - (1.0 - least)) / least
-        for c in range(columns):
-            for j in range(start, end):
-                rank = ranks[indices[j], c]
-                words[rank >> 6] |= np.int64(1) << (rank & 63)
-            left, extra, total, first, last = 1.0, limit, 0.0, np.nan, np.nan
-            for place in range(words.shape[0]):
-                word, words[place] = words[place], 0
-                while word != 0 and left > ROUNDING:
-                    state = int(ranked[c, 64 * place + trailing_zeros(word)])  # type: ignore[call-arg]
-                    word &= word - 1
-                    share = min(left, own[state] / least)
-                    if extra < 0.0:  # by rounding
-                        share += extra
-                    if share > 0.0:
-                        last, extra = values[state, c], 0.0
-                        first = first if first == first else last
-                        total += share * last
-                        left -= share
-            if left > 0.0 and last == last:
-                total += left * last
-            # A mean lies between what it is a mean of, whatever rounding says.
-            result[i, c] = min(max(total, min(first, last)), max(first, last))
-    return result
-
-
-@njit(cache=True, nogil=True)
 def put_factual(law: Any, state: int, action: int, factual: Any, there: bool) -> None:
     """Write what is known of the row of an observed pair into what holds zeros, (3, S): as it is
     believed to be, the least and the largest it may be; and marks of its states, see
@@ -308,15 +259,9 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, c
     """
     believed, limits, _, own, (doubt, sign, assume) = law
     (known, marks), outcome = observed
-    worst = np.zeros((0, 0))
-    if doubt > 0.0 and ranked.shape[0] and assume == 0 and not own.shape[0]:
-        least = max(known[1, outcome], LEAST)
-        worst = known_extremes(least, limits, rows, values, ranked, columns)
-    elif doubt > 0.0:
-        how = sign, assume, ranked, columns
-        worst = extreme_values(known[1:], outcome, limits, rows, values, how)
+    how = sign, assume, ranked, columns
     if doubt == 1.0:  # nothing times an infinite loss is no number
-        return worst
+        return extreme_values(known[1:], outcome, limits, rows, values, how)
     ids = rows
     if own.shape[0]:
         ids = np.empty(rows.shape[0], dtype=np.int32)
@@ -325,6 +270,7 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, c
     expected = expected_values(known[0], marks, outcome, believed, ids, values, columns)
     if doubt == 0.0:
         return expected
+    worst = extreme_values(known[1:], outcome, limits, rows, values, how)
     for i in range(rows.shape[0]):
         for c in range(columns):
             expected[i, c] = doubt * worst[i, c] + (1.0 - doubt) * expected[i, c]
