@@ -7,7 +7,7 @@ import numpy as np
 import counterplan as cp
 from counterplan.tables.parts import Recorded
 
-STEPS = 70
+STEPS = 140
 
 
 def long_episodes(scm: cp.NeuralSCM, count: int = 2) -> list[Recorded]:
