@@ -281,3 +281,20 @@ def test_doses_stay_inside_the_data_and_bounds_are_about_those_that_do() -> None
     free = cp.explain(scm, episode, 1, **asked, constraints=cp.Constraints(supported=False))
     assert found.bound <= free.bound + 1e-9
     assert found.gap <= 0.02 * found.improvement
+
+
+def test_a_course_without_room_and_limits_of_step_is_what_was() -> None:
+    """Nothing to climb: no change allowed, or none that the step admits."""
+    rng = np.random.default_rng(0)
+    scm, doses = MODELS["neural"](rng), rng.uniform(-1.0, 1.0, (3, 2))
+    states = [rng.normal(size=4)]
+    for dose in doses:
+        noise = 0.5 * rng.normal(size=(1, 3))
+        states.append(scm.step(states[-1][None], dose[None], noise)[0])
+    episode, reward = cp.Episode(np.stack(states), doses), cp.LinearReward(rng.normal(size=4))
+    for k, given in ((0, cp.Doses(-1, 1, step=0.5)), (2, cp.Doses(None, None))):
+        found = cp.explain(scm, episode, k, actions=given, reward=reward)
+        assert found.changes == ()
+        assert found.value == pytest.approx(found.factual_value, abs=1e-9)
+    front = cp.frontier(scm, episode, 1, actions=cp.Doses(-1, 1, step=0.3), reward=reward)
+    assert front[0].value <= front[1].value

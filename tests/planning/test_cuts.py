@@ -166,6 +166,8 @@ def test_cuts_bound_the_value_and_are_leaves_of_a_search() -> None:
             above = cut_value(found.tables, *state)
             assert above == pytest.approx(cp.exact_value(model, state), rel=0.03)
             assert above >= cp.exact_value(model, state) - 1e-7
+    # Of another price at the start nothing was solved, so nothing bounds it.
+    assert cut_value(found.tables, 0, model.start.exogenous + 7.0, np.array([4.0])) == np.inf
     made = cp.plan(known, planner=cp.UCT(1000, leaf="bounds"))
     assert made.bounds.high == pytest.approx(exact, rel=1e-6)
     assert made.bounds_se[1] == 0.0 < made.bounds_se[0] == made.se

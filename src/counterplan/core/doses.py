@@ -10,7 +10,7 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.validation import BoolArray, FloatArray, IntArray, whole_number
+from counterplan.core.validation import LARGEST, BoolArray, FloatArray, IntArray, whole_number
 from counterplan.errors import InputError
 
 Amounts: TypeAlias = float | Sequence[float | None] | FloatArray
@@ -129,7 +129,7 @@ class Doses:
     def __post_init__(self) -> None:
         for name in ("low", "high", "step", "total"):
             given = getattr(self, name)
-            if given is not None:
+            if given is not None or name in ("low", "high"):
                 object.__setattr__(self, name, _numbers(given, name))
         whole_number(self.levels, "doses: levels", minimum=2, maximum=1_000)
 
@@ -183,6 +183,6 @@ def _numbers(given: Any, name: str) -> FloatArray:
         array = np.asarray(given, dtype=np.float64)  # None becomes nan
     except (TypeError, ValueError):
         raise InputError(f"doses: {name} is {given!r}: expected numbers") from None
-    if np.isinf(array).any() and name in ("low", "high"):
-        raise InputError(f"doses: {name} must be finite: a search needs an end")
+    if (np.abs(array) > LARGEST).any() and name in ("low", "high"):
+        raise InputError(f"doses: {name} must lie within {LARGEST:g} of 0: a search needs an end")
     return array

@@ -63,6 +63,8 @@ def cut_value(table, t, x, d):  # type: ignore[no-untyped-def]
             distance += ((x[i] - table[nodes + j * X + i]) / table[scale + i]) ** 2
         if distance < least:
             closest, least = j, distance
+    if M == 1 and least > 1.0:  # of where a plan starts nothing else was solved
+        return np.inf
     row = nodes + M * X + closest * K * (1 + D)
     lowest = np.inf
     for _ in range(K):
