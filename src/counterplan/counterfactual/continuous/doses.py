@@ -50,12 +50,17 @@ import numpy as np
 
 from counterplan.core.compiled import njit, plain
 from counterplan.core.doses import ROUNDING, Doses, Room
-from counterplan.core.limits import Watch
+from counterplan.core.limits import Watch, clock
 from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Status
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.continuous.claims import SequenceExplanation
-from counterplan.counterfactual.continuous.first_order import FirstOrder, Local, Reach
+from counterplan.counterfactual.continuous.first_order import (
+    FirstOrder,
+    Local,
+    Reach,
+    product_of,
+)
 from counterplan.counterfactual.continuous.member import Member
 from counterplan.counterfactual.continuous.setting import (
     SequenceSetting,
@@ -250,7 +255,7 @@ class Widths(NamedTuple):
 
     def lift(self, slope: FloatArray, steepness: FloatArray) -> FloatArray:
         if self.slopes is None:
-            return np.asarray((np.linalg.norm(slope, axis=1) + steepness) * self.radius)
+            return product_of(np.linalg.norm(slope, axis=1) + steepness, self.radius)
         d, fixed = self.half.shape[1], self.slopes.jacobian.shape[1] - slope.shape[1]
         rest = self.slopes.remainder(np.pad(slope, ((0, 0), (fixed, 0))))[:, -d:]
         by_dose = np.abs(np.einsum("ni,nid->nd", slope, self.slope)) + rest
@@ -620,6 +625,8 @@ class Search:
             if (ends[0] > ends[1])[node.decided].any():
                 return
             node = node._replace(low=ends[0], high=ends[1])
+        if math.isnan(bound):  # promises nothing, so it may be anything
+            bound = math.inf
         if bound <= self._enough:
             self._dropped = max(self._dropped, bound)
             return
@@ -751,28 +758,32 @@ class DoseSearch:
             return None
         return "DoseSearch is for actions=Doses(low, high): a list of actions is for AStar"
 
+    @np.errstate(over="ignore", invalid="ignore")  # infinite is a bound, too
     def solve(self, problem: Problem) -> SequenceExplanation:
         watch = Watch("search", problem.limits, problem.progress)
         room = problem.actions.room(problem.episode, problem.constraints)
         _check_reward(problem)
         problem, cells = replace(problem, tolerance=room.same), Cells.of(room)
         courses = Courses(prepare_sequence(_listed(problem, cells.middle)), room)
-        start = self._start(problem, courses)
+        start = self._start(problem, courses, watch.deadline)
         return self._explained(problem, courses, cells, start, watch)
 
     def frontier(self, problem: Problem) -> list[SequenceExplanation]:
         return [self.solve(replace(problem, k=k)) for k in range(problem.k + 1)]
 
-    def _start(self, problem: Problem, courses: Courses) -> FloatArray:
-        """The best course on a grid of levels, and what is better close to it."""
+    def _start(self, problem: Problem, courses: Courses, deadline: float) -> FloatArray:
+        """The best course on a grid of levels, and what is better close to it; a third of the time
+        is for the grid."""
         from counterplan.counterfactual.continuous.astar import AStar
 
         listed = _listed(problem, _on_grid(courses.room, problem.actions.levels))
+        limits = replace(problem.limits, seconds=problem.limits.seconds / 3)
+        listed = replace(listed, limits=limits)
         found: IntArray = AStar().solve(listed).actions  # type: ignore[attr-defined]
         doses = listed.actions[np.arange(len(found)), found]
         if not courses.room.admits(doses[None])[0]:
-            doses = _greedy(courses, listed.actions, problem.k)
-        return _climbed(courses, doses)
+            doses = _greedy(courses, listed.actions, problem.k, deadline)
+        return _climbed(courses, doses, deadline)
 
     def _explained(
         self, problem: Problem, courses: Courses, cells: Cells, start: FloatArray, watch: Watch
@@ -854,11 +865,13 @@ def _on_grid(room: Room, levels: int) -> FloatArray:
     return np.concatenate([room.observed[:, None], vectors], axis=1)
 
 
-def _greedy(courses: Courses, listed: FloatArray, k: int) -> FloatArray:
+def _greedy(courses: Courses, listed: FloatArray, k: int, deadline: float) -> FloatArray:
     """The best change at a time that limits admit."""
     doses = courses.room.observed
     value = float(courses.values(doses[None])[0])
     for _ in range(k):
+        if clock() > deadline:
+            break
         steps, count = listed.shape[:2]
         tried = np.repeat(doses[None], steps * count, axis=0)
         tried[np.arange(steps * count), np.repeat(np.arange(steps), count)] = listed.reshape(
@@ -871,7 +884,7 @@ def _greedy(courses: Courses, listed: FloatArray, k: int) -> FloatArray:
     return doses
 
 
-def _climbed(courses: Courses, doses: FloatArray) -> FloatArray:
+def _climbed(courses: Courses, doses: FloatArray, deadline: float) -> FloatArray:
     """A course improved dose by dose, with ever smaller steps."""
     room = courses.room
     changed = (doses != room.observed).any(axis=1)
@@ -886,7 +899,7 @@ def _climbed(courses: Courses, doses: FloatArray) -> FloatArray:
         moves = np.concatenate([moves, np.reshape(pairs, (-1, len(places)))])
     moves = np.concatenate([moves, -moves])
     rows, columns = places.T
-    while share > FINEST:
+    while share > FINEST and clock() < deadline:
         tried = np.repeat(doses[None], len(moves), axis=0)
         tried[:, rows, columns] += share * moves * (room.high - room.low)[rows, columns]
         if better := courses.best(room.rounded(tried), value):

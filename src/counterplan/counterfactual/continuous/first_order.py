@@ -155,7 +155,7 @@ class Local(NamedTuple):
     def remainder(self, directions: FloatArray) -> FloatArray:
         """(n,) eta_a(x) for directions (n, M)."""
         if self.slopes is None:
-            return _times(self.growth, _norms(directions))
+            return product_of(self.growth, _norms(directions))
         fixed = self.slopes.jacobian.shape[1] - directions.shape[1]
         padded = np.concatenate([np.zeros((len(directions), fixed)), directions], axis=1)
         return np.asarray(np.linalg.norm(self.slopes.remainder(padded)[:, fixed:], axis=1))
@@ -272,7 +272,7 @@ class Reach:
         before = [self.regions[t, level] for level in np.unique(local.level).tolist()]
         place = np.append(0, np.cumsum(np.diff(local.level) > 0))
         reach = np.array([one.radius for one in before])[place]
-        moved = _times(local.growth, reach)
+        moved = product_of(local.growth, reach)
         radius, moved = rounded_up(_norms(local.jumps) + moved), moved[:, None]
         boxes = np.stack([one.box[fixed:] for one in before])[place]
         if local.slopes is not None and np.isfinite(boxes).all():
@@ -387,7 +387,7 @@ class FirstOrder:
             n, A = np.count_nonzero(rows), len(piece.constant)
             heights = piece.constant + away[rows].reshape(n, -1) @ piece.slope.reshape(A, -1).T
             for steepness, far in zip(piece.steepness.T, distance[rows].T, strict=True):
-                heights += _times(far[:, None], steepness)
+                heights += product_of(far[:, None], steepness)
             result[rows] = heights.max(axis=1)
         return rounded_up(result)
 
@@ -450,15 +450,15 @@ def _piece(
         slope = np.stack([cone.slope[b] for cone in ahead])
         steepness = np.array([cone.steepness[b] for cone in ahead])
         jump, length = _norms(local.jumps), _norms(slope)
-        constant = constant + (slope * local.jumps).sum(axis=1) + _times(steepness, jump)
+        constant = constant + (slope * local.jumps).sum(axis=1) + product_of(steepness, jump)
         if local.widths is not None:
             constant = constant + local.widths.lift(slope, steepness)
         # What rounding can do depends on the terms, not on what is left after they cancel.
-        size = size + _times(length + steepness, jump)
+        size = size + product_of(length + steepness, jump)
         tilts.append(gradient + np.einsum("nij,ni->nj", local.jacobian, slope))
         steep = remainder + local.remainder(slope)
-        steep += _times(local.growth, steepness)
-        steep += OUTWARD * (_norms(gradient[None]) + _times(local.growth, length))
+        steep += product_of(local.growth, steepness)
+        steep += OUTWARD * (_norms(gradient[None]) + product_of(local.growth, length))
         steeps.append(rounded_up(steep))
     tilt, steep = np.stack(tilts, axis=1), np.stack(steeps, axis=1)
     return Piece(constant + OUTWARD * (1.0 + size), tilt, steep)
@@ -472,7 +472,7 @@ def _cone(piece: Piece, radii: FloatArray) -> Cone:
         shares = np.ones((len(constant), 1))
     else:
         best = slope[int(np.argmax(constant))]
-        needs = _times(np.linalg.norm(slope - best, axis=2) + steepness, radii)
+        needs = product_of(np.linalg.norm(slope - best, axis=2) + steepness, radii)
         total = needs.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.where((total > 0.0) & np.isfinite(total), needs / total, 1.0 / len(radii))
@@ -511,7 +511,7 @@ def _norms(rows: FloatArray) -> FloatArray:
     return np.asarray(norms)
 
 
-def _times(one: FloatArray, other: FloatArray | float) -> FloatArray:
+def product_of(one: FloatArray, other: FloatArray | float) -> FloatArray:
     """The product of what is not negative, where nothing times infinity is nothing."""
     product = one * other
     lost = np.isnan(product)
