@@ -206,7 +206,8 @@ def test_claims_are_told_with_bands_and_what_they_rest_on(page: Any, served: Ser
     until(page, lambda: answer["claim"] in card.inner_text())
     until(page, lambda: "90 %" in card.inner_text())
     until(page, lambda: page.locator("#holds").inner_text(), answer["holds"])
-    until(page, lambda: page.locator("path.band.best").count(), 1)
+    # What it rests on has bands of its own, and may be there already.
+    until(page, lambda: page.locator("path.band.best").count() > 0)
     page.wait_for_selector(".rests-words")
     until(page, lambda: page.locator(".rests-charts svg").count(), 2)
     taken = explorer.get("case", id=name)["observed"]["actions"][0]
