@@ -5,7 +5,9 @@ Each is the processor time of a plain way over ours, in turns, so that a busy ma
 to less than half: that is no noise.
 
     discrete    the 2021 paper's algorithm, vectorised, over `cp.frontier`: 20 x 10, T = 20, k <= 10
-    continuous  trying every sequence over A* with its bound: a network, T = 12, k = 3
+    continuous  trying every sequence over A* with its bound: a network, T = 12, k = 3; with weights
+                so small that the bound bites (with larger ones, tried first, it was 1.3 to 2.5), so
+                it guards against a fall and does not say how fast searches are
     planning    an object tree in plain Python over `UCT`: bunkering, a simulation
 """
 
