@@ -38,12 +38,17 @@ def run(folder: Path, *lines: str) -> list[str]:
     return done.stdout.split()
 
 
+def write_modules(folder: Path) -> None:
+    """One that calls another, and what that one multiplies with."""
+    (folder / "caller.py").write_text(CALLER)
+    (folder / "helper.py").write_text(HELPER.format("1.0"))
+    (folder / "constants.py").write_text("FACTOR = 10.0")
+
+
 def test_code_is_compiled_anew_when_a_function_or_constant_of_another_file_changes(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "caller.py").write_text(CALLER)
-    (tmp_path / "helper.py").write_text(HELPER.format("1.0"))
-    (tmp_path / "constants.py").write_text("FACTOR = 10.0")
+    write_modules(tmp_path)
     assert run(tmp_path) == ["20.0", "0"]
     assert run(tmp_path) == ["20.0", "1"]
     (tmp_path / "helper.py").write_text(HELPER.format("2.0"))
@@ -53,9 +58,7 @@ def test_code_is_compiled_anew_when_a_function_or_constant_of_another_file_chang
 
 
 def test_without_a_writable_folder_code_is_kept_as_long_as_the_program_runs(tmp_path: Path) -> None:
-    (tmp_path / "caller.py").write_text(CALLER)
-    (tmp_path / "helper.py").write_text(HELPER.format("1.0"))
-    (tmp_path / "constants.py").write_text("FACTOR = 10.0")
+    write_modules(tmp_path)
     printed = run(
         tmp_path,
         "import os",
@@ -74,9 +77,7 @@ def test_without_a_writable_folder_code_is_kept_as_long_as_the_program_runs(tmp_
 
 def test_a_full_disk_and_a_folder_of_whoever_started_this(tmp_path: Path) -> None:
     """Code that cannot be kept runs all the same; a worker's folder is not its own to remove."""
-    (tmp_path / "caller.py").write_text(CALLER)
-    (tmp_path / "helper.py").write_text(HELPER.format("1.0"))
-    (tmp_path / "constants.py").write_text("FACTOR = 10.0")
+    write_modules(tmp_path)
     printed = run(
         tmp_path,
         "import os",

@@ -71,13 +71,13 @@ def report(options: ReportCommandOptions) -> None:
     told = None if options.actors is None else partial(_actors, run, options)
     asked = {"k": options.k, "cases": looks, "case": options.case}
     made = write_report(run, options.output, **asked, pseudonyms=names, actors=told)
-    content = made.html.encode()
+    size = options.output.stat().st_size
     if options.as_json:
-        sizes = {"bytes": len(content), "figures": len(made.panels)}
+        sizes = {"bytes": size, "figures": len(made.panels)}
         cli.print_json({"report": str(options.output), **sizes})
         return
-    cli.note(f"Wrote {options.output} ({len(content) / 1e6:.1f} MB). Open it in a browser.")
-    if len(content) > LARGE:
+    cli.note(f"Wrote {options.output} ({size / 1e6:.1f} MB). Open it in a browser.")
+    if size > LARGE:
         cli.note("It is large: fewer --cases make it smaller.")
 
 

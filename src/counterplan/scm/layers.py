@@ -281,10 +281,8 @@ class Polynomial:
 
     def __call__(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         given = np.hstack([states, actions])
-        return np.asarray(self._terms(given) @ self.weights.T)
-
-    def _terms(self, given: FloatArray) -> FloatArray:
-        return np.asarray((given[:, None, :] ** self.powers).prod(axis=2))
+        terms = (given[:, None, :] ** self.powers).prod(axis=2)
+        return np.asarray(terms @ self.weights.T)
 
     def slopes(self, region: Region, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n, O, D): the slope of a term is another term, whose factors lie in intervals."""
