@@ -1,7 +1,8 @@
-"""Fifty clients at once, as a program of its own: `python -m benchmarks.explorer_load URL SECONDS`.
+"""Fifty clients at once, a program: `python -m benchmarks.explorer_load URL SECONDS PAUSE`.
 
 Every client does what people do: looks at a page of the list, opens a case, and edits five actions
-of it one after the other. Prints what came back as JSON: answers by status, and milliseconds.
+of it one after the other, with a pause of so many seconds on average before each. Prints what came
+back as JSON: answers by status, and milliseconds.
 """
 
 from __future__ import annotations
@@ -19,21 +20,23 @@ CLIENTS = 50
 PAGE = 25
 
 
-async def main(url: str, seconds: float) -> None:
+async def main(url: str, seconds: float, pause: float) -> None:
     """Ask until the time is up."""
-    end = time.perf_counter() + seconds
     taken: dict[str, list[float]] = {"list": [], "case": [], "what-if": []}
     statuses: dict[str, int] = {}
     errors: list[str] = []
-    limits = httpx.Limits(max_connections=1)
+    options: dict[str, Any] = {"base_url": url, "timeout": 60.0, "trust_env": False}
+    options["limits"] = httpx.Limits(max_connections=1)
+    # Made before anyone asks, or those who ask would wait for those who are made.
+    clients = [httpx.AsyncClient(**options, verify=False) for _ in range(CLIENTS)]
+    end = time.perf_counter() + seconds
 
     async def client(number: int) -> None:
         rng = random.Random(number)
-        async with httpx.AsyncClient(
-            base_url=url, timeout=60.0, trust_env=False, limits=limits
-        ) as asking:
+        async with clients[number] as asking:
 
             async def ask(kind: str, method: str, path: str, **more: Any) -> Any:
+                await asyncio.sleep(2.0 * pause * rng.random())
                 started = time.perf_counter()
                 try:
                     found = await asking.request(method, path, **more)
@@ -71,4 +74,4 @@ async def main(url: str, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], float(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], *map(float, sys.argv[2:4])))

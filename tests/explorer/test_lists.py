@@ -27,6 +27,12 @@ from .serving import serving
 PARTS = 4
 
 
+@pytest.fixture(autouse=True)
+def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept in memory, as of runs with many rows."""
+    monkeypatch.setattr(lists, "KEPT_ROWS", 0)
+
+
 @contextmanager
 def under_way(folder: Path) -> Iterator[tuple[Store, list[int]]]:
     """A run none of whose parts is done; appending to the list does them."""
@@ -95,6 +101,18 @@ def test_all_pages_come_from_one_order(discrete_out: Path) -> None:
         assert [line["id"] for line in page["lines"]] == whole[start : start + 7]
         assert (page["total"], page["k"]) == (31, 2)
     assert run.asked == 1
+
+
+def test_what_is_small_is_read_once(discrete_out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned = Cases(open_run(discrete_out))
+    monkeypatch.setattr(lists, "KEPT_ROWS", 200)
+    run = Counted(discrete_out)
+    kept = Cases(run)
+    asked = {}, {"sort": "id", "offset": 3}, {"status": ["failed"]}, {"k": 1, "search": "2"}
+    for query in (CaseQuery(**wanted) for wanted in asked):
+        assert kept.page(query) == scanned.page(query)
+    assert kept.overview(2) == scanned.overview(2)
+    assert run.asked == 0
 
 
 def test_every_filter_and_order_has_its_own(discrete_out: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import shutil
@@ -337,6 +338,20 @@ def test_connections_that_bring_nothing_end(
             one.sendall(first)
             while one.recv(65_536):  # until it is closed
                 pass
+
+
+def test_answers_are_not_held_back(discrete: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nagle's algorithm and a client that acknowledges late: 40 ms for every answer."""
+    made, nodelay = Patience.connection_made, []
+
+    def seen(self: Patience, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        one = transport.get_extra_info("socket")
+        nodelay.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(Patience, "connection_made", seen)
+    assert discrete.another().get("/api/run").status_code == 200
+    assert nodelay == [1]
 
 
 def test_connections_that_read_nothing_end(

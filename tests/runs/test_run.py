@@ -123,7 +123,16 @@ def test_a_run_under_way(out: Path) -> None:
     for index in (0, 2):
         (out / "done" / f"{index:05d}.json").unlink()
     with pytest.raises(FileError, match="no part of this run is done yet"):
-        run.scan("results")
+        open_run(out).scan("results")
+
+
+def test_a_receipt_that_is_gone(out: Path) -> None:
+    """Found before anything is shown of the run."""
+    run = open_run(out)
+    (out / "done" / "00001.json").unlink()
+    for look in (run.verify, lambda: run.done):
+        with pytest.raises(FileError, match=r"done/00001\.json: is missing; run the same"):
+            look()
 
 
 def test_a_table_that_is_gone(out: Path) -> None:

@@ -151,11 +151,10 @@ def check_density(path: str | Path, content: bytes, densest: int) -> None:
         )
 
 
-def decoded(path: str | Path, content: bytes, densest: int) -> pl.DataFrame:
-    """The table in the contents of such a file."""
+def decoded(path: str | Path, content: bytes) -> pl.DataFrame:
+    """The table in the contents of a file whose density was checked."""
     import polars as pl
 
-    check_density(path, content, densest)
     with _decoder_errors(path):
         return pl.read_parquet(io.BytesIO(content))
 

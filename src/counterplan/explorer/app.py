@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import Body, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -34,6 +35,8 @@ from counterplan.runs.task import EXPLAIN, REGRET
 
 # Proved answers and pages of lists that are kept.
 ANSWERS, PAGES = 200, 200
+# Requests that are worked on at a time: more would only keep each other waiting.
+AT_ONCE = 4
 # Longest that answers under way are waited for when the server is ended.
 GOODBYE = 2
 
@@ -320,6 +323,7 @@ def create_app(service: Service) -> FastAPI:
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
+        current_default_thread_limiter().total_tokens = AT_ONCE
         yield
         service.jobs.close()
 

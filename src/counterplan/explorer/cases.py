@@ -70,6 +70,7 @@ class Cases(Items):
 
     def warm(self) -> None:
         try:
+            self.page(models.CaseQuery())
             first = str(collect(self.results().select(ID).head(1))[0].item())
             taken = self._explainer.actions_taken(self.recorded(first).episode)[0]
             for edits in ({}, {0: 1 if taken == 0 else 0}):

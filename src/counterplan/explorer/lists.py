@@ -1,14 +1,15 @@
 """A run's items as the explorer shows them, whatever they are: in lists, one by one, at a glance.
 
-No list loads the run. To put items in order, only the columns are read that they are filtered and
-sorted by; names and parts are kept for the other pages of that list, while the run does not go on.
-Then all columns are read of the items of the page alone.
+Results that are small are read once and kept. No list loads a larger run: to put items in order,
+only the columns are read that they are filtered and sorted by; names and parts are kept for the
+other pages of that list, while the run does not go on. Then all columns are read of the items of
+the page alone.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Bytes of names and parts that are kept, and what those of one item take, about.
 RANKED_BYTES, RANK_BYTES = 64 * 2**20, 40
+# Rows of results that are kept in memory, at most.
+KEPT_ROWS = 200_000
 BARS = 32
 # Outcomes with more values than this are not offered for choice.
 MOST_VALUES = 12
@@ -57,6 +60,7 @@ class Items:
         self._ranked = lru_cache(RANKED_BYTES // (RANK_BYTES * items))(self._rank)
         # One list is put in order at a time: most who wait for it want the same.
         self._ranking = threading.Lock()
+        self._kept = lru_cache(1)(self._read)
 
     def warm(self) -> None:
         """Load and compile what the first question would otherwise wait for."""
@@ -81,9 +85,20 @@ class Items:
 
     def results(self) -> pl.LazyFrame:
         """The results of all parts that are done by now, with the part of each row."""
-        if not self.run.done:
+        done = self.run.done
+        if not done:
             raise FileError("no part of this run is done yet: try again later")
-        return self.run.results(parts=True)
+        kept = self._kept(len(done))
+        return self.run.results(parts=True) if kept is None else kept.lazy()
+
+    def _read(self, done: int) -> pl.DataFrame | None:
+        """The results while `done` parts are done, None if they are not small."""
+        import polars as pl
+
+        found = self.run.scan(RESULTS, parts=True)
+        is_small = collect(found.select(pl.len()))[0].item() <= KEPT_ROWS
+        # In one piece: rows are found ten times faster than in one for each part.
+        return collect(found)[0].rechunk() if is_small else None
 
     def rows(self, table: str, name: str) -> list[dict[str, Any]]:
         """The rows of one item in a table, in the order of budgets and steps."""
@@ -104,11 +119,19 @@ class Items:
             return page
         for name, part in places.items():
             run.remember_part(name, part)
-        files = scan_files([run.check_done(RESULTS, part) for part in sorted({*places.values()})])
         is_here = pl.col(run.id_column).is_in([*places])
-        (rows,) = collect(files.filter(*self.conditions(query), is_here))
+        results = self._of_parts({*places.values()})
+        (rows,) = collect(results.filter(is_here, *self.conditions(query)))
         order = {name: number for number, name in enumerate(places)}
         return page | {"lines": sorted(rows.to_dicts(), key=lambda row: order[row[run.id_column]])}
+
+    def _of_parts(self, parts: Collection[int]) -> pl.LazyFrame:
+        """The results of some parts; of others nothing is read."""
+        import polars as pl
+
+        if (kept := self._kept(len(self.run.done))) is not None:
+            return kept.lazy().filter(pl.col(PART).is_in(parts))
+        return scan_files([self.run.check_done(RESULTS, part) for part in sorted(parts)])
 
     def _rank(self, done: int, query: models.ListQuery) -> pl.DataFrame:
         """The names of all items in order, and the part of each, while `done` parts are done."""

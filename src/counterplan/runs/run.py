@@ -131,8 +131,11 @@ class Run(Drawn, RunFolder):
         self.kind = manifest.task.kind
         self.id_column = "scenario_id" if self.kind == REGRET else "episode_id"
         self._part_of: dict[str, int] = {}
-        # Parts that were looked at, and what they were then.
+        # Parts that were looked at, and what they were then; checksums of contents whose rows were
+        # counted; how many parts from the first on are done.
         self._known: dict[Path, tuple[int, ...]] = {}
+        self._counted: set[str] = set()
+        self._in_a_row = 0
 
     def _facts(self) -> dict[str, object]:
         parts = f"{len(self.done)} of {self.manifest.parts}"
@@ -147,16 +150,20 @@ class Run(Drawn, RunFolder):
     @property
     def done(self) -> tuple[int, ...]:
         """The parts that are done: all of them if the run is complete."""
-        every = range(self.manifest.parts)
-        found = tuple(index for index in every if self.receipt(index).exists())
-        if self.manifest.complete and len(found) < len(every):
-            raise FileError(missing_line(self.receipt(min({*every}.difference(found)))))
+        # What is done stays done: lists of large runs ask often.
+        every = self.manifest.parts
+        later = (index for index in range(self._in_a_row, every) if self.receipt(index).exists())
+        found = (*range(self._in_a_row), *later)
+        missing = next((index for index, one in enumerate(found) if one != index), len(found))
+        if self.manifest.complete and missing < every:
+            raise FileError(missing_line(self.receipt(missing)))
+        self._in_a_row = missing
         return found
 
     def read_done(self, table: str, index: int) -> pl.DataFrame:
         """A part of a table that came out, or an error if it is not what it was, or none: whoever
         wrote a run may have sealed anything."""
-        return decoded(self.table(table, index), *self._sealed(table, index))
+        return decoded(self.table(table, index), self._sealed(table, index))
 
     def check_done(self, table: str, index: int) -> Path:
         """The file of such a part, looked at anew if it has changed since."""
@@ -171,17 +178,25 @@ class Run(Drawn, RunFolder):
         now = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         if self._known.get(path) != now:
             # Decoded when its rows are needed: for all parts that would take longer than to hash.
-            check_density(path, *self._sealed(table, index))
+            self._sealed(table, index)
             self._known[path] = now
         return path
 
-    def _sealed(self, table: str, index: int) -> tuple[bytes, int]:
-        """The contents of such a file, and how many rows a byte of it holds at most."""
-        path, receipt = self.table(table, index), read_receipt(self.receipt(index))
+    def _sealed(self, table: str, index: int) -> bytes:
+        """The contents of such a file."""
+        receipt = read_receipt(self.receipt(index))
         if receipt is None or table not in receipt.sha256:
             raise FileError(missing_line(self.receipt(index)))
-        densest = ROWS_PER_BYTE if table == RESULTS else STEPS_PER_BYTE
-        return self.read_checked(path, receipt.sha256[table]), densest
+        return self._read_counted(table, index, receipt.sha256[table])
+
+    def _read_counted(self, table: str, index: int, checksum: str) -> bytes:
+        """A part of any table, its rows counted when these contents were first read."""
+        path = self.table(table, index)
+        content = self.read_checked(path, checksum)
+        if checksum not in self._counted:
+            check_density(path, content, ROWS_PER_BYTE if table == RESULTS else STEPS_PER_BYTE)
+            self._counted.add(checksum)
+        return content
 
     @contextmanager
     def decoding(self) -> Iterator[None]:
@@ -287,8 +302,8 @@ class Run(Drawn, RunFolder):
         parts, sums = {name: self.part_of(name) for name in names}, self.input_sums()
         for part in sorted({*parts.values()}):
             here, found = [name for name in parts if parts[name] == part], io.BytesIO()
-            path, content = self.table(INPUTS, part), self.read_input(part, sums[part])
-            rows = decoded(path, content, STEPS_PER_BYTE)
+            content = self._read_counted(INPUTS, part, sums[part])
+            rows = decoded(self.table(INPUTS, part), content)
             rows.filter(pl.col(self.id_column).is_in(here)).write_parquet(found)
             yield found.getvalue()
 
@@ -299,8 +314,11 @@ class Run(Drawn, RunFolder):
         return self.read_checked(self.file_path(name), known[name])
 
     def verify(self) -> None:
-        """Raise if a file is not what it was when it was written."""
-        self.survey().refuse()
+        """Raise if a file is not what it was when it was written, or gone."""
+        found = self.survey()
+        found.refuse()
+        if self.manifest.complete and found.pending:
+            raise FileError(missing_line(self.receipt(found.pending[0])))
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
