@@ -364,6 +364,95 @@ def test_dates_stand_in_for_date_times_and_no_time_is_lost(tmp_path: Path) -> No
         episodes_from_events(tmp_path, config)
 
 
+def test_units_that_differ_are_refused_until_it_is_said_what_they_mean(tmp_path: Path) -> None:
+    """Also where no unit was stated: 5 mmol/L and 90 mg/dL are no two sizes of one number."""
+    mixed = [(1, hours(4 * t + 0.5), "G", value, unit)
+             for t, (value, unit) in enumerate([(5.0, "mmol/L"), (90.0, "mg/dL")])]  # fmt: skip
+    features: dict[str, Any] = {"x": {"codes": ["X"]}, "g": {"codes": ["G"], "missing": "mean"}}
+    with pytest.raises(FileError, match="g has events in 'mg/dL', 'mmol/L': say what is meant"):
+        small(tmp_path, [*mixed, *doses(10.0)], features=features)
+    with pytest.raises(FileError, match="g is in 'mmol/L', but of its events 1 in 'mg/dL': say"):
+        features["g"]["unit"] = "mmol/L"
+        small(tmp_path, [*mixed, *doses(10.0)], features=features)
+    features["g"]["convert"] = {"mg/dL": 1 / 18}
+    made = small(tmp_path, [*mixed, *doses(10.0)], features=features)
+    assert made.frame["g"].to_list() == [None, 5.0, 5.0, 5.0]
+
+
+@pytest.mark.parametrize("zones", [(None, "UTC"), ("UTC", "America/New_York"), ("UTC", "UTC")])
+def test_shards_in_several_time_zones_are_refused(
+    tmp_path: Path, zones: tuple[str | None, str | None]
+) -> None:
+    folder = write_meds(tmp_path / "meds", events())
+    for path, zone in zip((folder / "data" / "train").iterdir(), (*zones, zones[1]), strict=True):
+        frame = pl.read_parquet(path)
+        frame.with_columns(pl.col("time").dt.replace_time_zone(zone)).write_parquet(path)
+    if zones[0] == zones[1]:
+        plain = write_meds(tmp_path / "plain", events())
+        same = [episodes_from_events(one, CONFIG).frame for one in (folder, plain)]
+        assert same[0].equals(same[1])
+    else:
+        told = " and ".join(sorted(str(one or "none") for one in zones))
+        with pytest.raises(FileError, match=f"different time zones, {told}: give one"):
+            episodes_from_events(folder, CONFIG)
+
+
+def test_events_that_are_there_twice_are_told_of(tmp_path: Path) -> None:
+    made = small(tmp_path, [*doses(10.0), *doses(10.0)])
+    assert made.frame["d"].to_list() == [20.0, 0.0, 0.0, 0.0]
+    assert any("1 event is there twice, and counted twice" in line for line in made.notes)
+    assert not any("twice" in line for line in small(tmp_path, doses(10.0)).notes)
+
+
+def test_visits_that_overlap_are_told_of(tmp_path: Path) -> None:
+    def visits(second: float) -> list[str]:
+        root = tmp_path / f"omop{second}"
+        root.mkdir()
+        pl.DataFrame({
+            "visit_occurrence_id": [7, 8], "person_id": [1, 1],
+            "visit_start_datetime": [hours(0), hours(second)],
+            "visit_end_datetime": [hours(16), hours(40)],
+        }).write_parquet(root / "visit_occurrence.parquet")  # fmt: skip
+        pl.DataFrame({
+            "person_id": [1] * 10, "measurement_datetime": [hours(4 * t) for t in range(10)],
+            "measurement_concept_id": [5] * 10, "value_as_number": [1.0] * 10,
+        }).write_parquet(root / "measurement.parquet")  # fmt: skip
+        pl.DataFrame({
+            "person_id": [1], "drug_exposure_start_datetime": [hours(13)], "drug_concept_id": [9],
+            "quantity": [10.0],
+        }).write_parquet(root / "drug_exposure.parquet")  # fmt: skip
+        config = {
+            "episodes": {"window": "4h"},
+            "features": {"x": {"codes": ["5"]}},
+            "actions": {"d": {"codes": ["9"], "levels": [0, 10]}},
+        }
+        return episodes_from_events(root, config).notes
+
+    assert any("1 episode overlaps with the next" in line for line in visits(12.0))
+    assert not any("overlap" in line for line in visits(16.0))
+
+
+def test_stays_that_are_too_long_are_cut_and_told_of(tmp_path: Path) -> None:
+    limits = {**CONFIG["episodes"], "max_steps": 3}
+    made = small(tmp_path, doses(10.0), episodes=limits)
+    assert made.frame["t"].to_list() == [0, 1, 2]
+    assert "1 episode longer than 3 steps: cut there" in made.notes
+    whole = small(tmp_path, doses(10.0), episodes={**limits, "max_steps": 4})
+    assert whole.frame.height == 4
+    assert not any("cut" in line for line in whole.notes)
+
+
+def test_levels_without_nothing_say_what_nothing_counts_as(tmp_path: Path) -> None:
+    def given(*levels: float) -> Any:
+        actions = {"d": {"codes": ["D"], "levels": [*levels]}}
+        return small(tmp_path, doses(20.0, 20.0), actions=actions)
+
+    assert given(10, 20).frame["d"].to_list() == [20.0, 20.0, 10.0, 10.0]
+    assert any("d: 2 steps without any count as 10: list 0" in x for x in given(10, 20).notes)
+    assert given(0, 20).frame["d"].to_list() == [20.0, 20.0, 0.0, 0.0]
+    assert not any("without any" in line for line in given(0, 20).notes)
+
+
 def test_folders_without_events_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match="neither MEDS shards"):

@@ -252,7 +252,8 @@ def _meds(root: Path, visit: str | None) -> Events:
             )
         )
     if len(zones) > 1:
-        raise FileError(f"{root}: times of some shards have a time zone, others have not: give one")
+        told = " and ".join(sorted(str(one or "none") for one in zones))
+        raise FileError(f"{root}: times of shards have different time zones, {told}: give one")
     return Events(pl.concat(parts), None, units, str(root))
 
 
@@ -469,8 +470,9 @@ class _Build:
             )
         later = pl.col("start").shift(-1).over("subject")
         if many := found.filter(later < pl.col("end")).height:
-            told = "overlap with the next of the same subject: events of both are counted twice"
-            self.notes.append(f"{counted(many, 'episode')} {told}")
+            told = "with the next of the same subject: events of both are counted twice"
+            verb = "overlaps" if many == 1 else "overlap"
+            self.notes.append(f"{counted(many, 'episode')} {verb} {told}")
         return found
 
     def _known_stays(self, codes: pl.DataFrame) -> pl.DataFrame:
@@ -541,7 +543,8 @@ class _Build:
                 self.notes.append(f"{told}: counted as nothing given")
         timed = found.drop_nulls("time")
         if twice := timed.height - timed.unique().height:
-            self.notes.append(f"{counted(twice, 'event')} are there twice, and counted twice")
+            verb = "is" if twice == 1 else "are"
+            self.notes.append(f"{counted(twice, 'event')} {verb} there twice, and counted twice")
         times = timed.filter(~pl.col("column").is_in([*self.config.fixed]))["time"]
         if len(times) and (times == times.dt.truncate("1d")).all():
             self.notes.append(
@@ -756,7 +759,8 @@ class _Build:
             told = f"{name} has no amount above 0, so nothing was decided; see its codes"
             raise FileError(f"{self.events.name}: {told}")
         if levels[0] > 0.0 and (many := int((amounts == 0.0).sum())):
-            told = f"{name}: {counted(many, 'step')} without any counts as {levels[0]:g}"
+            verb = "counts" if many == 1 else "count"
+            told = f"{name}: {counted(many, 'step')} without any {verb} as {levels[0]:g}"
             self.notes.append(f"{told}: list 0 among the levels, if that is not meant")
         chosen = levels[np.searchsorted(edges, amounts, side="left")]
         return frame.with_columns(pl.Series(name, chosen)), levels.tolist()
