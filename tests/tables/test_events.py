@@ -371,8 +371,8 @@ def test_units_that_differ_are_refused_until_it_is_said_what_they_mean(tmp_path:
     features: dict[str, Any] = {"x": {"codes": ["X"]}, "g": {"codes": ["G"], "missing": "mean"}}
     with pytest.raises(FileError, match="g has events in 'mg/dL', 'mmol/L': say what is meant"):
         small(tmp_path, [*mixed, *doses(10.0)], features=features)
+    features["g"]["unit"] = "mmol/L"
     with pytest.raises(FileError, match="g is in 'mmol/L', but of its events 1 in 'mg/dL': say"):
-        features["g"]["unit"] = "mmol/L"
         small(tmp_path, [*mixed, *doses(10.0)], features=features)
     features["g"]["convert"] = {"mg/dL": 1 / 18}
     made = small(tmp_path, [*mixed, *doses(10.0)], features=features)
