@@ -62,7 +62,7 @@ def _deaths_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_its_json_is_as_the_page_says(result: Result) -> None:
     plain = json.loads(json.dumps(result, allow_nan=False))
     assert plain == result
-    compare("counterplan demo", [plain])
+    compare("demo", [plain])
 
 
 def test_improvable_deaths_are_ranked(result: Result, deaths: dict[str | None, cp.Episode]) -> None:

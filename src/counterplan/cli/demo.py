@@ -40,6 +40,11 @@ CLOSE_LOOKS = 5
 MOST_PATIENTS = 100_000
 # Rows of the table that fit a screen; the report holds all of them.
 MOST_ROWS = 10
+# What is told of each death: columns of the results.
+SHOWN = (
+    "steps", "factual", "value", "improvement", "guaranteed", "established", "doubt", "bound",
+    "gap", "status", "interval_low", "interval_high",
+)  # fmt: skip
 
 LEARNED_FROM, EXPLAINED, STAYS_K = 300, 10, 2
 # Of each search: enough to prove most of them optimal; the others have a certified gap.
@@ -250,12 +255,10 @@ def _improvable(
     from counterplan.runs.run import RESULTS, CaseQuery, open_run
 
     run = open_run(out)
-    same = ["steps", "factual", "value", "improvement", "guaranteed", "established", "doubt"]
-    same += ["bound", "gap", "status", "interval_low", "interval_high"]
     ranked = [
         {
             "patient": row["episode_id"],
-            **{name: row[name] for name in same},
+            **{name: row[name] for name in SHOWN},
             "changes": [change["text"] for change in row["changes"]],
         }
         for row in run.cases(CaseQuery(k=k, min_improvement=ROUNDING)).iter_rows(named=True)

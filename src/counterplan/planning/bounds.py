@@ -184,10 +184,13 @@ def _mean_after(
 class ValueBounds:
     """lower <= V* <= upper, up to the Monte Carlo errors of the two.
 
-    lower, upper        means over sampled futures
-    lower_se, upper_se  their standard errors
-    lower_method        what the lower bound is the value of, and the upper
-    samples             how many futures
+    lower         a mean over sampled futures
+    lower_se      its standard error
+    lower_method  what it is the value of
+    upper         a mean over sampled futures
+    upper_se      its standard error
+    upper_method  what it is the value of
+    samples       how many futures
     """
 
     lower: float

@@ -70,36 +70,59 @@ BESIDE = {"column": False}
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Answer:
     """What should have been done differently, with at most `k` changes; the fields up to
-    `predicted` are the columns of the results.
+    `predicted` are the columns of the results, and keys of JSON with these meanings.
 
-    status          optimal, limit, heuristic, or failed: then there is a `reason` and little else
-    value           what was optimised: of a model with members over the worst share `risk` of them
-    improvement     expected, or the mean over members, whose outcomes leave this interval of 90 %:
-    improvement_low, improvement_high
-    harm            how likely it is to be worse than what was done
-    established     whether it is an improvement in all of the interval, by a model whose table is
-                    not known to leave out what matters; of discrete states: in
-                    every causal model that fits, and within what the data leaves open
-    guaranteed      the least value over these
-    doubt           the weight that the worst causal model had in the choice
-    interval_low    of the value over all causal models that fit, where asked for, and likewise
-    stable_low      over those that are stable, and
-    monotone_low    monotone
-    tipping_rho     how much luck may change, and how strong
-    tipping_gamma   a hidden cause may be, before nothing is left of it, see `sensitivity`
-    nodes           what the solver counted: nodes of a search or rows of a dynamic program
-    observed        what the table says that the episode earned; `factual` is what the model says
-    at_end_only     how many changes pay only because nothing is counted after the last step
-    predicted       what counts at the end only
-    filled          how many missing values of the episode were filled in
-    distance_max    from the states of the data, in units of what is typical, see `Support`
-    new_actions     changes to actions that were hardly ever taken there
-    supported       whether there is data under all of it
-    far_outside_training  columns whose values lie far outside what the model has learned from, or
-                          were left out as implausible
+    episode_id    its name
+    k             how many changes were allowed
+    steps         how many steps it has
+    factual       the outcome that was; what is known at the end only, as the model expects it
+    value         what was optimised, an outcome: expected, where states are discrete; of a model
+                  with members the mean of their worst share `risk`
+    improvement   value less factual; of a model with members the mean over all of them
+    improvement_low   models with members: where the 90 % interval of the improvement begins
+    improvement_high  and where it ends
+    harm          models with members: how likely it is to be worse than what was done
+    established   whether it is an improvement whatever is left open: in all of its interval, by a
+                  model whose table is not known to leave out what matters; of discrete states: in
+                  every causal model that fits, and within what the data leaves open
+    guaranteed    discrete: the least value over every causal model that fits, and within the
+                  uncertainty of the probabilities where the model knows the counts behind them
+    risk          what was asked for: the share of members
+    doubt         what was asked for: the weight that the worst causal model had in the choice
+    relative_improvement  the improvement as a share of the observed outcome's size
+    bound         no alternative can be better, by what was optimised (risk, doubt)
+    gap           how much better than the value an alternative may be
+    status        optimal, limit, heuristic, or failed: then there is a reason and little else
+    reason        why it failed
+    method        how it was found, such as which bound the search used
+    nodes         what the solver counted: nodes of a search or rows of a dynamic program
+    n_changes     how many changes there are
+    changes       what should have been done, in order of time
+    interval_low  with robust: the least value over every causal model that fits
+    interval_high  and the largest
+    stable_low    the least over those that are stable
+    stable_high   and the largest
+    monotone_low  the least over those that are monotone
+    monotone_high  and the largest
+    tipping_rho   continuous, for the largest k and where it is established: how much luck may
+                  change before nothing is left of the improvement; none where nothing undoes it
+    tipping_gamma  likewise how strong a hidden cause may be, see `sensitivity`
+    filled        how many missing values of the episode were filled in
+    distance_max  continuous: the farthest that its states are from the data, in units of what is
+                  typical, see `Support`
+    distance_mean  and on average
+    far_from_data  whether that is far
+    unseen_probability  discrete: the chance of taking an action in a state where nobody took it
+    new_actions   changes to actions that were hardly ever taken there
+    supported     whether there is data under all of it
+    far_outside_training  columns, with commas between, in which the observed episode lies far
+                  outside what the model has learned from, or was left out as implausible
+    observed      what the table says that the episode earned; factual is what the model says
+    at_end_only   how many changes pay only because nothing is counted after the last step
+    predicted     what counts at the end only: what is predicted of each such column
 
-    recorded        the episode as the table tells it; its outcomes are the columns "outcome:NAME"
-    explanation     the library's own result, None if it failed
+    recorded      the episode as the table tells it; its outcomes are the columns "outcome:NAME"
+    explanation   the library's own result, None if it failed
     """
 
     episode_id: str | None
@@ -276,7 +299,7 @@ def results_table(found: Sequence[Answer], outcomes: Sequence[str]) -> pl.DataFr
 
 def row_of(answer: Any) -> dict[str, Any]:
     """The fields of a dataclass that are columns, in plain lists and dictionaries."""
-    return {name: _plain(getattr(answer, name)) for name in _columns(type(answer))}
+    return {name: _plain(getattr(answer, name)) for name in column_names(type(answer))}
 
 
 def _plain(value: Any) -> Any:
@@ -290,10 +313,11 @@ def _plain(value: Any) -> Any:
 def column_types(kind: type) -> dict[str, Any]:
     """The columns of a table whose rows are dataclasses of this kind, with their types."""
     hints = get_type_hints(kind)
-    return {name: _column_type(hints[name]) for name in _columns(kind)}
+    return {name: _column_type(hints[name]) for name in column_names(kind)}
 
 
-def _columns(kind: Any) -> list[str]:
+def column_names(kind: Any) -> list[str]:
+    """Of the fields of a dataclass those that are columns."""
     return [one.name for one in fields(kind) if one.metadata.get("column", True)]
 
 

@@ -59,9 +59,15 @@ class PartChange:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a column that counts at the end is predicted to be: `factual` for what was done, `value`
-    for the alternative, between `low` and `high` with a probability of 95 %; in words: "readmitted
-    31% -> 18% (12% to 25%)"."""
+    """What a column that counts at the end is predicted to be.
+
+    name     which column
+    factual  for what was done
+    value    for the alternative
+    low      where the 95 % interval of that begins
+    high     and where it ends
+    text     in words: "readmitted 31% -> 18% (12% to 25%)"
+    """
 
     name: str
     factual: float

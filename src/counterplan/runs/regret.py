@@ -83,14 +83,28 @@ class ScenarioAnswer:
     """What a scenario lost; what could not be found is None. Its fields are the columns of the
     results.
 
-    policy     whose the policy without foresight is
-    planner    which planner decided along, if one did, and for which risk
-    costliest  the decision that lost most in expectation, in words; None if none lost anything
-    k          how many decisions may change in an explanation, None where none is asked for
-    value      with the few changes that should have been made, knowing the path
-    status     'optimal': compared with the optimum without foresight, 'heuristic': with the best
-               policy known, 'failed': see the reason
-    decisions  the rows of its steps in the other table
+    scenario_id        its name
+    steps              how long it is
+    sense              min: values are costs, max: rewards
+    policy             whose the policy without foresight is
+    planner            which planner decided along, if one did, and for which risk
+    executed           what the decisions brought
+    hindsight          what foresight would have brought
+    without_foresight  what the best policy known would have
+    open_loop          what the plan for expected values would have, made once
+    planned            what the planner would have
+    regret_hindsight   how much better hindsight is than what was done
+    regret_policy      and how much better the policy
+    expected_regret    what the decisions lost in expectation, when they were made
+    costliest          the decision that lost most so, in words; None if none lost anything
+    k                  how many decisions may change in an explanation, None where none is asked for
+    value              with the few changes that should have been made, knowing the path
+    improvement        by how much that is better
+    changes            these, in order of time
+    status             optimal: compared with the optimum without foresight, heuristic: with the
+                       best policy known, failed: see the reason
+    reason             why it could not be judged
+    decisions          the rows of its steps in the other table
     """
 
     scenario_id: str

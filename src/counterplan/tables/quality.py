@@ -85,8 +85,8 @@ class Finding:
     """Something about a table.
 
     severity  warning or note
-    kind      one of those above, memory (`tables.memory`) or persistence
-    column    which one, empty if it is about all
+    kind      what it is about: one of those above, memory (`tables.memory`) or persistence
+    column    which column, empty if it is about the table
     text      what it is, and what to do
     count     how many rows, episodes or columns it is about
     rows      of the file: the first of them
