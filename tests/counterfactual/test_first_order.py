@@ -12,6 +12,7 @@ import pytest
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual import FirstOrderBound, LipschitzReward, Tightest, oracle
+from counterplan.counterfactual.continuous import first_order
 from counterplan.counterfactual.continuous.first_order import FirstOrder, covering_cone
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.testing.continuous import MODELS
@@ -27,6 +28,14 @@ BOUNDS: dict[str, Any] = {
 }
 
 
+@pytest.fixture(params=[1, 100], ids=["gains", "cones"])
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """From how many steps on gains are bounded too."""
+    monkeypatch.setattr(first_order, "MANY_STEPS", request.param)
+    return int(request.param)
+
+
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("size", [(6, 3, 3), (8, 3, 2), (5, 4, 4), (7, 3, 3)])
@@ -41,6 +50,7 @@ def test_admissible_and_exact(kind: str, bound: str, size: tuple[int, int, int])
     assert found.value == pytest.approx(truth.best, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_smaller_budget_reuses_a_bound_that_still_holds(kind: str) -> None:
     problem = random_question(kind, 21, horizon=6, n_actions=3, k=4)
@@ -64,6 +74,7 @@ def costly_question(kind: str, seed: int) -> Problem:
     return replace(problem, k=int(2.2 * costs.sum()), constraints=rules)
 
 
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("seed", range(3))
 def test_merged_amounts_of_the_budget_keep_bounds_and_regions_valid(kind: str, seed: int) -> None:
@@ -85,6 +96,7 @@ def test_merged_amounts_of_the_budget_keep_the_optimum(kind: str) -> None:
             assert (found.status, found.gap) == ("optimal", 0.0)
 
 
+@pytest.mark.usefixtures("many")
 def test_restricting_gives_what_a_bound_of_its_own_gives() -> None:
     problem = random_question("neural", 5, horizon=6, n_actions=3, k=4)
     large = FirstOrder(prepare_sequence(problem))
@@ -96,6 +108,7 @@ def test_restricting_gives_what_a_bound_of_its_own_gives() -> None:
         assert reused == pytest.approx(own, rel=0.05)
 
 
+@pytest.mark.usefixtures("many")
 def test_the_first_order_bound_is_exact_where_everything_is_linear() -> None:
     """Nothing is lost: the promise of the first node is the optimum itself."""
     for seed in range(40):
@@ -127,6 +140,7 @@ def test_more_is_known_with_slopes_than_with_constants() -> None:
     assert with_slopes < without
 
 
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("carry", [0.5, 1.0, 1.7])
 def test_nothing_is_given_away_where_constants_are_attained(carry: float) -> None:
     """One feature, s' = carry s + a + u, rewards that rise towards a far target: every Lipschitz
@@ -204,3 +218,26 @@ def test_the_check_can_fail() -> None:
     low = Stated(lambda _, *node: bound.upper(*node) - 1.0)
     with pytest.raises(AssertionError):
         TrueValues(setting).check(low)
+
+
+def test_over_many_steps_gains_promise_less_than_cones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that forgets slowly and bends a little."""
+    rng = np.random.default_rng(0)
+    state, flat = 0.2 * rng.normal(size=(8, 2)), np.zeros((2, 8))
+    network = {
+        "state": state, "bias": 0.3 * rng.normal(size=8), "action": 0.2 * rng.normal(size=(8, 1)),
+        "output": 0.95 * np.linalg.pinv(state), "output_bias": np.zeros(2),
+    }  # fmt: skip
+    scm = cp.NeuralSCM.from_weights(network, {**network, "output": flat}, np.eye(2))
+    doses, states, taken = np.arange(4.0)[:, None] / 4, [np.zeros(2)], rng.integers(0, 4, 99)
+    for one in taken:
+        noise = 0.1 * rng.normal(size=(1, 2))
+        states.append(scm.step(states[-1][None], doses[[one]], noise)[0])
+    episode, reward = cp.Episode(np.array(states), taken), cp.LinearReward([1.0, 0.5])
+    setting = prepare_sequence(Problem(scm, episode, 5, actions=doses, reward=reward))
+    observed, promised = float(setting.outcomes(setting.observed[None])[0]), []
+    for steps in (1, 1000):
+        monkeypatch.setattr(first_order, "MANY_STEPS", steps)
+        root = FirstOrder(setting).upper(0, np.zeros(1, dtype=np.int64), setting.states[:1])
+        promised.append(root[0] - observed)
+    assert 0.0 < promised[0] < 0.5 * promised[1]

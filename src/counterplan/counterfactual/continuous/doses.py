@@ -55,13 +55,9 @@ from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Status
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.counterfactual.continuous.claims import SequenceExplanation
-from counterplan.counterfactual.continuous.first_order import (
-    FirstOrder,
-    Local,
-    Reach,
-    product_of,
-)
+from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.member import Member
+from counterplan.counterfactual.continuous.reach import Local, Reach, product_of
 from counterplan.counterfactual.continuous.setting import (
     SequenceSetting,
     prepare_sequence,

@@ -1,14 +1,10 @@
 """A certified first-order bound on what can still be earned.
 
-Let s_t be the observed states, F_t(s, a) the counterfactual step, d_{t,a} = F_t(s_t, a) - s_{t+1}
-(zero for the observed action) and l the budget spent. Any state that l units can reach differs from
-s_t by at most r_{t,l} in norm and box_{t,l} in each feature; over that region (Slopes)
+With d, J, eta, K and r of `reach`, what can be earned from state s of step t on with l spent is
 
-    F_t(s, a) - F_t(s_t, a) = J_a (s - s_t) + e,    |x . e| <= eta_a(x) ||s - s_t||
-    ||F_t(s, a) - F_t(s_t, a)|| <= K_a ||s - s_t||
+    V(s, l, t) <= U(s, l, t) = max_a  C_a + p_a . (s - s_t) + q_a ||s - s_t||
 
-Then V(s, l, t) <= U(s, l, t) = max_a  C_a + p_a . (s - s_t) + q_a ||s - s_t||  with one piece for
-each action that may be taken, l_a = l + cost_a and
+with one piece for each action that may be taken, l_a = l + cost_a and
 
     C_a = R(s_t) + b_{t+1,l_a} + g_{t+1,l_a} . d_{t,a} + rho_{t+1,l_a} ||d_{t,a}||
     p_a = c + J_a^T g_{t+1,l_a}
@@ -29,9 +25,9 @@ take the same actions. The rewards and cones of blocks add up, and so does all a
 b + sum_b g_b . x_b + rho_b ||x_b||, where the margin b - C_a of an action is shared out among the
 blocks in proportion to what they need of it.
 
-Where costs add up to very many amounts l, close ones share a level (`Levels`) and count as the
-least of it, which leaves more to spend. The region of a level holds all states reached with any of
-its amounts, and those that a step counted so leads to.
+Over many steps `gains` are the better bound, W_t(s_t) + g . (s - s_t) + eta ||s - s_t|| with the
+most that is left to gain. Whichever of both cones is lower near the centre goes on, and what is
+left to gain is no more than the other one leaves.
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,17 +43,18 @@ from counterplan.core.compiled import njit
 from counterplan.core.limits import clock
 from counterplan.core.reward import Reward
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.counterfactual.continuous.member import Member
+from counterplan.counterfactual.continuous.gains import Gains
+from counterplan.counterfactual.continuous.reach import Local, Reach, norms_of, product_of
 from counterplan.counterfactual.continuous.setting import OUTWARD, SequenceSetting, rounded_up
-from counterplan.errors import NotApplicableError
-from counterplan.scm.point import Region, Regions, Slopes
 
 # Steps of the method that places a cone.
 STEPS = 60
 # Seconds after the deadline for regions by constants, and as many for the bound made of them.
 GRACE = 0.5
-# Squares of less than this are lost in a norm.
-TINIEST = 1e-150
+# From so many steps on gains are bounded too.
+MANY_STEPS = 16
+# Cones are compared at this share of the region's radius.
+NEAR = 0.25
 
 
 @njit(cache=True, nogil=True)
@@ -111,196 +108,6 @@ class Cone(NamedTuple):
     peak: float
     slope: FloatArray
     steepness: FloatArray
-
-
-class Widths(Protocol):
-    """What doses add where an action is a set of them, its vector the middle of the set: radius
-    (n,) and box (n, M) of where they lead, from where the vector does."""
-
-    @property
-    def radius(self) -> FloatArray: ...
-
-    @property
-    def box(self) -> FloatArray: ...
-
-    def lift(self, slope: FloatArray, steepness: FloatArray) -> FloatArray:
-        """(n,) the most that they add to cones ahead of slope (n, M) and steepness (n,)."""
-        ...
-
-
-class Local(NamedTuple):
-    """One step from the regions of all levels, for the actions that may be taken there.
-
-    level     (n,) the least amount of the region's level, rising
-    actions   (n,) their indices
-    spent     (n,) the budget spent after each, from that amount
-    jumps     (n, M) d_{t,a}
-    slopes    of F_t over the regions, None where only the constant is known
-    jacobian  (n, M, M) J_a, zero where only the constant is known
-    widest    (n, M, M) the largest size of slopes
-    growth    (n,) K_a
-    widths    where actions are sets of doses
-    """
-
-    level: IntArray
-    actions: IntArray
-    spent: IntArray
-    jumps: FloatArray
-    slopes: Slopes | None
-    jacobian: FloatArray
-    widest: FloatArray
-    growth: FloatArray
-    widths: Widths | None = None
-
-    def remainder(self, directions: FloatArray) -> FloatArray:
-        """(n,) eta_a(x) for directions (n, M)."""
-        if self.slopes is None:
-            return product_of(self.growth, _norms(directions))
-        fixed = self.slopes.jacobian.shape[1] - directions.shape[1]
-        padded = np.concatenate([np.zeros((len(directions), fixed)), directions], axis=1)
-        return np.asarray(np.linalg.norm(self.slopes.remainder(padded)[:, fixed:], axis=1))
-
-
-class _Joined:
-    """Slopes over one region after the other, for the actions of each."""
-
-    def __init__(self, parts: list[Slopes]) -> None:
-        self._parts = parts
-        self.jacobian = np.concatenate([one.jacobian for one in parts])
-        self.deviation = np.concatenate([one.deviation for one in parts])
-
-    def remainder(self, directions: FloatArray) -> FloatArray:
-        cuts = np.cumsum([len(one.jacobian) for one in self._parts])[:-1]
-        rows = zip(self._parts, np.split(directions, cuts), strict=True)
-        return np.concatenate([one.remainder(own) for one, own in rows])
-
-
-class Reach:
-    """Where one model's states can be, for every step and level of the budget spent, and how its
-    steps from there go: regions by (t, least amount of the level), steps by t.
-
-    finished  whether there was time for it
-    late      whether constants stand in for some slopes for lack of time
-    """
-
-    def __init__(
-        self, setting: SequenceSetting, member: Member, deadline: float, end: float
-    ) -> None:
-        """After the `deadline` constants stand in for slopes, after the `end` nothing does."""
-        self._setting, self._member, self._end = setting, member, end
-        self._fixed, self._levels = member.scm.fixed, setting.levels
-        self.regions: dict[tuple[int, int], Region] = {}
-        self.locals: dict[int, Local] = {}
-        self.late = False
-        self.finished = self._walk(deadline)
-
-    def _walk(self, deadline: float) -> bool:
-        """Find regions that hold every reachable state, and the steps from them, forward in time;
-        False if there is no time for it."""
-        first = self._member.states[0]
-        self.regions[0, 0] = Region(first, 0.0, np.zeros(len(first)))
-        for t in range(self._setting.horizon - 1):
-            # The first step is always asked about: it tells whether there are slopes at all.
-            now = clock()
-            self.late = self.late or (t > 0 and now > deadline)
-            if self.late and (self._member.step_constants is None or now > self._end):
-                return False
-            self.locals[t] = self._local(t)
-            self._extend(t, self.locals[t])
-        return True
-
-    def _jumps(self, t: int) -> FloatArray:
-        """(N, M) where each action leads, seen from the observed next state."""
-        member = self._member
-        after = member.replay.children(t, member.states[t : t + 1])[0]
-        jumps: FloatArray = (after - member.states[t + 1])[:, self._fixed :]
-        jumps[member.observed[t]] = 0.0
-        return jumps
-
-    def _here(self, t: int) -> tuple[list[int], Regions]:
-        """The levels at a step, and their regions with the actions that may be taken there."""
-        setting = self._setting
-        levels = [first for first in self._levels.first.tolist() if (t, first) in self.regions]
-        here = [self.regions[t, level] for level in levels]
-        spent = np.array(levels)[:, None] + setting.costs_at(t)
-        place, actions = np.nonzero(setting.allowed[t] & (spent <= setting.k))
-        radius = np.array([one.radius for one in here])
-        boxes = np.stack([one.box for one in here])
-        return levels, Regions(here[0].centre, radius, boxes, place, actions)
-
-    def _slopes(self, t: int, regions: Regions) -> Slopes | None:
-        member, noise = self._member, self._member.noise[t]
-        if hasattr(member.scm, "slopes_over"):
-            found: Slopes | None = member.scm.slopes_over(regions, member.vectors[t], noise)
-            return found
-        parts = []
-        for place, (radius, box) in enumerate(zip(regions.radius, regions.box, strict=True)):
-            vectors = member.vectors[t][regions.action[regions.level == place]]
-            one = member.scm.slopes(Region(regions.centre, float(radius), box), vectors, noise)
-            if one is None:
-                return None
-            parts.append(one)
-        return _Joined(parts)
-
-    def _local(self, t: int) -> Local:
-        setting, member, fixed = self._setting, self._member, self._fixed
-        levels, regions = self._here(t)
-        actions, level = regions.action, np.array(levels)[regions.level]
-        slopes = None if self.late else self._slopes(t, regions)
-        constants = member.step_constants
-        if slopes is None and constants is None:
-            raise NotApplicableError(
-                f"{type(member.scm).__name__} states slopes near some states only and no "
-                "Lipschitz constants: provide one of them everywhere"
-            )
-        growth = np.full(len(actions), np.inf if constants is None else constants[t])
-        jumps = self._jumps(t)[actions]
-        jacobian = widest = np.zeros((len(actions), jumps.shape[1], jumps.shape[1]))
-        if slopes is not None and not np.isfinite(slopes.jacobian + slopes.deviation).all():
-            slopes = None
-        if slopes is not None:
-            jacobian = np.ascontiguousarray(slopes.jacobian[:, fixed:, fixed:])
-            deviation = slopes.deviation[:, fixed:, fixed:]
-            growth = np.minimum(growth, _operator_norms(jacobian, deviation))
-            widest = np.abs(jacobian) + deviation
-        spent = level + setting.costs_at(t)[actions]
-        return Local(level, actions, spent, jumps, slopes, jacobian, widest, growth)
-
-    def _extend(self, t: int, local: Local) -> None:
-        """Enlarge the regions of the next step by what one step from here can reach."""
-        levels, fixed = self._levels, self._fixed
-        before = [self.regions[t, level] for level in np.unique(local.level).tolist()]
-        place = np.append(0, np.cumsum(np.diff(local.level) > 0))
-        reach = np.array([one.radius for one in before])[place]
-        moved = product_of(local.growth, reach)
-        radius, moved = rounded_up(_norms(local.jumps) + moved), moved[:, None]
-        boxes = np.stack([one.box[fixed:] for one in before])[place]
-        if local.slopes is not None and np.isfinite(boxes).all():
-            moved = (local.widest @ boxes[:, :, None])[:, :, 0]
-        box = rounded_up(np.abs(local.jumps) + moved)
-        if local.widths is not None:
-            radius, box = rounded_up(radius + local.widths.radius), box + local.widths.box
-        # Nothing changed so far: the observed state itself, and no rounding to allow for.
-        certain = (reach == 0.0) & ~local.jumps.any(axis=1)
-        if local.widths is not None:
-            certain &= local.widths.radius == 0.0
-        radius, box = np.where(certain, 0.0, radius), np.where(certain[:, None], 0.0, box)
-        # By the least and the most that a level can mean.
-        width = (levels.last - levels.first)[levels.of(local.level)]
-        low, high = levels.of(local.spent), levels.of(local.spent + width)
-        rows, after = np.arange(len(low)), low
-        if (high > low).any():
-            rows = np.repeat(rows, high - low + 1)
-            pairs = zip(low.tolist(), high.tolist(), strict=True)
-            after = np.concatenate([np.arange(first, last + 1) for first, last in pairs])
-        order = np.argsort(after, kind="stable")
-        found, starts = np.unique(after[order], return_index=True)
-        boxes = np.maximum.reduceat(box[rows[order]], starts)
-        radii = np.maximum.reduceat(radius[rows[order]], starts)
-        radii = np.minimum(radii, _norms(boxes) * (1.0 + OUTWARD))
-        boxes = np.concatenate([np.zeros((len(found), fixed)), boxes], axis=1)
-        for level, most, widest in zip(levels.first[found].tolist(), radii, boxes, strict=True):
-            self.regions[t + 1, level] = Region(self._member.states[t + 1], float(most), widest)
 
 
 class FirstOrder:
@@ -379,7 +186,7 @@ class FirstOrder:
             return np.full(len(states), math.inf)
         result = np.empty(len(states))
         away = setting.away(t, states)
-        distance = _norms(away) * (1.0 + OUTWARD)
+        distance = norms_of(away) * (1.0 + OUTWARD)
         counted = self._counted(used)
         for spent in np.unique(counted):
             rows = counted == spent
@@ -389,6 +196,8 @@ class FirstOrder:
             for steepness, far in zip(piece.steepness.T, distance[rows].T, strict=True):
                 heights += product_of(far[:, None], steepness)
             result[rows] = heights.max(axis=1)
+        if self._gains is not None:
+            result = np.fmin(result, self._gains.upper(t, used, states))
         return rounded_up(result)
 
     def _counted(self, spent: IntArray) -> IntArray:
@@ -398,9 +207,14 @@ class FirstOrder:
     def _build(self) -> None:
         """Pieces and cones, backward in time."""
         self._pieces: dict[tuple[int, int], Piece] = {}
+        self._gains: Gains | None = None
         if not self._finished:
             return
         setting = self._setting
+        every = [local for reach in self.reaches for local in reach.locals.values()]
+        is_known = all(one.slopes is not None and one.widths is None for one in every)
+        if is_known and setting.horizon > MANY_STEPS:
+            self._gains = Gains(setting, self._levels, self.reaches)
         last, regions = setting.horizon - 1, self.reaches[0].regions
         here, end = setting.reward(setting.states), float(setting.last(setting.states[last:])[0])
         slopes = _slopes_of(setting, [one.reward for one in setting.members])
@@ -410,6 +224,8 @@ class FirstOrder:
             if clock() > self._end + GRACE:
                 self._finished = False
                 return
+            if self._gains is not None:
+                self._gains.step(t)
             steps = [reach.locals[t] for reach in self.reaches]
             within = steps[0].spent <= setting.k
             # Actions beyond this budget get any cone, and are left out below.
@@ -422,7 +238,24 @@ class FirstOrder:
                 piece = Piece(*(part[within & (steps[0].level == spent)] for part in whole))
                 self._pieces[t, spent] = piece
                 radii = np.array([reach.regions[t, spent].radius for reach in self.reaches])
-                cones[spent] = _cone(piece, radii)
+                cones[spent] = self._lower(t, spent, _cone(piece, radii), radii)
+
+    def _lower(self, t: int, spent: int, cone: Cone, radii: FloatArray) -> Cone:
+        """The cone of a level, or that of the gains, over a region of radii (B,)."""
+        if self._gains is None:
+            return cone
+        gains, level = self._gains, int(self._levels.of(np.array([spent]))[0])
+        slope, loose = gains.slope[t], norms_of(gains.loose[t, level]) * (1.0 + OUTWARD)
+        known, ahead = float(gains.known[t]), float(gains.ahead[t, level])
+        apart, other = (
+            norms_of(cone.slope - slope) + cone.steepness,
+            Cone(known + ahead, slope, loose),
+        )
+        most = cone.peak - known + 2.0 * gains.rounding + product_of(apart + loose, radii).sum()
+        gains.ahead[t, level] = np.fmin(ahead, rounded_up(most))
+        higher = cone.peak + product_of(apart, NEAR * radii).sum()
+        is_lower = other.peak + product_of(loose, NEAR * radii).sum() < higher
+        return other if is_lower and np.isfinite(slope).all() else cone
 
 
 def _slopes_of(
@@ -449,7 +282,7 @@ def _piece(
     for b, (local, gradient, remainder) in enumerate(zip(steps, *reward, strict=True)):
         slope = np.stack([cone.slope[b] for cone in ahead])
         steepness = np.array([cone.steepness[b] for cone in ahead])
-        jump, length = _norms(local.jumps), _norms(slope)
+        jump, length = norms_of(local.jumps), norms_of(slope)
         constant = constant + (slope * local.jumps).sum(axis=1) + product_of(steepness, jump)
         if local.widths is not None:
             constant = constant + local.widths.lift(slope, steepness)
@@ -458,7 +291,7 @@ def _piece(
         tilts.append(gradient + np.einsum("nij,ni->nj", local.jacobian, slope))
         steep = remainder + local.remainder(slope)
         steep += product_of(local.growth, steepness)
-        steep += OUTWARD * (_norms(gradient[None]) + product_of(local.growth, length))
+        steep += OUTWARD * (norms_of(gradient[None]) + product_of(local.growth, length))
         steeps.append(rounded_up(steep))
     tilt, steep = np.stack(tilts, axis=1), np.stack(steeps, axis=1)
     return Piece(constant + OUTWARD * (1.0 + size), tilt, steep)
@@ -486,35 +319,3 @@ def _cone(piece: Piece, radii: FloatArray) -> Cone:
         slopes.append(g)
         steeps.append(rho)
     return Cone(peak, np.stack(slopes), np.array(steeps))
-
-
-def _operator_norms(jacobian: FloatArray, deviation: FloatArray) -> FloatArray:
-    """(n,) upper bounds on ||J + E'|| for |E'| <= E, both (n, M, M)."""
-    # ||J||^16 <= ||(J^T J)^8||_F: close to the norm, and much cheaper than singular values. Powers
-    # are of J over its largest entry, which neither overflow nor vanish.
-    largest = np.maximum(np.abs(jacobian).max(axis=(1, 2)), TINIEST)
-    unit = jacobian / largest[:, None, None]
-    power = np.swapaxes(unit, 1, 2) @ unit
-    for _ in range(3):
-        power = power @ power
-    norm = np.linalg.norm(power, axis=(1, 2)) ** (1 / 16) * largest
-    rows, columns = deviation.sum(axis=2).max(axis=1), deviation.sum(axis=1).max(axis=1)
-    return rounded_up(norm + np.sqrt(rows) * np.sqrt(columns))
-
-
-def _norms(rows: FloatArray) -> FloatArray:
-    """(..., ) norms of rows (..., M): 0 of zeros only, however small the rest."""
-    norms = np.linalg.norm(rows, axis=-1)
-    lost = norms < TINIEST
-    if lost.any():
-        norms[lost] = np.where(rows[lost].any(axis=-1), TINIEST * np.sqrt(rows.shape[-1]), 0.0)
-    return np.asarray(norms)
-
-
-def product_of(one: FloatArray, other: FloatArray | float) -> FloatArray:
-    """The product of what is not negative, where nothing times infinity is nothing."""
-    product = one * other
-    lost = np.isnan(product)
-    if lost.any():
-        product[lost & ((one == 0.0) | (np.asarray(other) == 0.0))] = 0.0
-    return np.asarray(product)
