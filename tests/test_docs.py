@@ -1,9 +1,10 @@
-"""Documentation must run: every Python and console block of README.md and docs/, every example.
+"""Documentation must run: every Python and console block of README.md, docs/ and
+experiments/README.md, every example.
 
 The blocks of one document share a namespace and a working directory, in the order a reader meets
 them. A ``>>>`` block is compared with what it prints; in a console block each ``$ counterplan``
 and ``$ python -m experiments`` line must succeed and, where output follows it, print that output
-(``...`` matches anything).
+(``...`` matches anything); one that an ``error: `` follows must end with exit code 2 and just that.
 ``counterplan serve`` is started on a free port, asked for its page, and ended.
 """
 
@@ -26,14 +27,18 @@ from sybil.evaluators.doctest import OutputChecker
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
+from counterplan.cli.support import BAD_INPUT
+
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "experiments" / "README.md"]
+)
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MATCHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TIMEOUT_SECONDS = 600
 # Pages that make whole runs, reports or figures, or learn several models.
-SLOW = ("cohorts", "continuous", "figures", "findings", "planning", "report", "start", "tables")
-SLOW += ("bunkering-season", "icu-death", "messy-table", "patients-from-csv")
+SLOW = ("run-a-cohort", "measurements", "figures", "findings", "plan-my-problem", "send-a-report")
+SLOW += ("start", "explain-my-table", "clinical-events", "icu-death", "messy-table", "own-storage")
 PAGES = [
     pytest.param(path, marks=pytest.mark.slow if path.stem in SLOW else ()) for path in DOCUMENTS
 ]
@@ -103,10 +108,11 @@ def run_console(example: Example) -> str | None:
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
-        if finished.returncode != 0:
-            return f"$ {command}\nexit code {finished.returncode}\n{finished.stderr}"
         expected = expected.strip()
-        printed = finished.stdout.strip()
+        is_mistake = expected.startswith("error: ")
+        if finished.returncode != (BAD_INPUT if is_mistake else 0):
+            return f"$ {command}\nexit code {finished.returncode}\n{finished.stderr}"
+        printed = (finished.stderr if is_mistake else finished.stdout).strip()
         if expected and not OutputChecker().check_output(expected, printed, MATCHING):
             return f"$ {command}\nexpected:\n{expected}\nprinted:\n{printed}"
     return None
@@ -183,6 +189,13 @@ class TestTheCheckItself:
     def test_failing_command_fails(self) -> None:
         with pytest.raises(AssertionError, match="exit code"):
             self.evaluate("```console\n$ counterplan no-such-command\n```\n")
+
+    def test_another_mistake_fails(self) -> None:
+        self.evaluate("```console\n$ counterplan cases nowhere\nerror: nowhere: ...\n```\n")
+        with pytest.raises(AssertionError, match="printed"):
+            self.evaluate("```console\n$ counterplan cases nowhere\nerror: here: ...\n```\n")
+        with pytest.raises(AssertionError, match="exit code 0"):
+            self.evaluate("```console\n$ counterplan --help\nerror: none\n```\n")
 
     def test_server_that_cannot_start_fails(self) -> None:
         with pytest.raises(AssertionError, match="no-such-run"):

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
+import counterplan
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    path
+    for kind in ("*.md", "benchmarks/*.md", "experiments/*.md", "docs/**/*.md")
+    for path in ROOT.glob(kind)
 )
 # Inline links and pictures, in Markdown or as HTML; fragments and other hosts are left out.
 TARGET = re.compile(r'(?:\]\(|src=")([^)"#\s]+)')
-README_LINES = 100
+README_LINES = 64
 
 
 def targets(page: Path) -> set[Path]:
@@ -46,3 +50,19 @@ def test_every_picture_is_shown() -> None:
 
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES
+
+
+SITE = sorted(ROOT.glob("docs/**/*.md"))
+
+
+@pytest.mark.parametrize("page", SITE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_opens_with_what_it_is_for(page: Path) -> None:
+    opening = page.read_text(encoding="utf-8").split("\n## ")[0]
+    assert opening.startswith("# ")
+    assert "\n\n*For*: " in opening
+
+
+def test_the_pages_say_of_which_version_they_are() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert f"site_name: counterplan {counterplan.__version__}\n" in settings
+    assert f"\nversion: {counterplan.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")

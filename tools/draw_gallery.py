@@ -19,9 +19,8 @@ DOCS = ROOT / "docs"
 # Where each page's pictures go.
 PAGES = {
     "figures.md": "figures",
-    "tutorials/bunkering-season.md": "tutorials",
     "tutorials/icu-death.md": "tutorials",
-    "tutorials/patients-from-csv.md": "tutorials",
+    "tutorials/own-storage.md": "tutorials",
 }
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 WIDTH = 760

@@ -12,7 +12,7 @@ from experiments import expected_numbers as numbers
 from experiments.expected import EXPECTED, Expectation, broken
 from experiments.registry import FIGURES, Options, reproduce, unexpected
 
-PAGE = Path(__file__).parents[2] / "docs" / "reproduce.md"
+PAGE = Path(__file__).parents[2] / "experiments" / "README.md"
 
 
 def test_every_figure_has_ranges() -> None:
