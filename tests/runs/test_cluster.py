@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +18,8 @@ import pytest
 import counterplan
 from counterplan.errors import CounterplanError, InputError, NotApplicableError
 from counterplan.runs import cluster
-from counterplan.runs.cohort import RunSettings
+from counterplan.runs.cohort import RunSettings, run_cohort
+from counterplan.runs.task import TaskSpec
 
 from .conftest import Program, children, contents, environment, run_parts, wait_until
 
@@ -113,6 +116,31 @@ def test_a_client_and_a_scheduler_that_die(tmp_path: Path, dask: Dask, program: 
     assert program(out, PARTS, SECONDS, 2).wait(timeout=60) == 0
     assert program(tmp_path / "here", PARTS, SECONDS, 2).wait(timeout=60) == 0
     assert contents(out) == contents(tmp_path / "here")
+
+
+def test_a_scheduler_that_hangs(
+    tmp_path: Path, dask: Dask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps its connections: nothing is lost, and nothing comes."""
+    monkeypatch.setattr(cluster, "SILENT_SECONDS", 1)
+    dask.worker()
+    spec = TaskSpec("own_tasks.reversing", {}, {"suffix": b"!", "seconds": b"0.05"})
+
+    out = tmp_path / "out"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(
+            run_cohort,
+            spec,
+            [b"%d" % one for one in range(PARTS)],
+            out,
+            RunSettings(cluster=dask.address),
+        )
+        wait_until(lambda: len(list(out.glob("done/*"))) >= 2)
+        dask.scheduler.send_signal(signal.SIGSTOP)
+        with pytest.raises(CounterplanError, match="its scheduler has not answered for 1 seconds"):
+            running.result()
+    assert 2 <= len(list(out.glob("done/*"))) < PARTS
+    dask.scheduler.send_signal(signal.SIGCONT)
 
 
 def test_parts_that_end_their_workers(tmp_path: Path) -> None:

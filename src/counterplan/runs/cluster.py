@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,9 +23,12 @@ from counterplan.runs.store import AGAIN, package_versions
 from counterplan.runs.task import WINDOW, Lost, Outcome, Solve, TaskSpec, Workers
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, as_completed
 
 CONNECT_SECONDS = 8
+# Without any part coming back for so long, the scheduler is asked whether it is there, and given as
+# long again to say so: one that hangs keeps its connections.
+SILENT_SECONDS = 30
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 
 
@@ -66,6 +70,11 @@ def cluster_solver(spec: TaskSpec, address: str) -> Iterator[Solve]:
         ) -> Iterator[tuple[int, Outcome]]:
             try:
                 yield from _solve(client, task, ((index, read(index)) for index in indices))
+            except TimeoutError:
+                raise CounterplanError(
+                    f"cluster {address}: its scheduler has not answered for {SILENT_SECONDS} "
+                    f"seconds; what is done is kept; mend the cluster, then {AGAIN}"
+                ) from None
             except (CancelledError, OSError):
                 raise CounterplanError(
                     f"cluster {address}: the connection was lost; what is done is kept; {AGAIN}"
@@ -89,12 +98,23 @@ def _solve(
             arriving.add(future)
         if not running:
             return
+        _await_one(client, arriving)
         future = next(arriving)
         try:
             outcome: Outcome = future.result()
         except KilledWorker:
             outcome = Lost("was killed with its Dask worker")
         yield running.pop(future), outcome
+
+
+def _await_one(client: Client, arriving: as_completed) -> None:
+    """Wait until a part has come; TimeoutError if the scheduler is no longer there."""
+    asked = time.monotonic()
+    while not arriving.has_ready():
+        time.sleep(0.02)
+        if time.monotonic() - asked > SILENT_SECONDS:
+            client.sync(client.scheduler.identity, callback_timeout=SILENT_SECONDS)
+            asked = time.monotonic()
 
 
 @contextmanager
