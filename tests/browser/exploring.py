@@ -23,6 +23,7 @@ from ..viz.report.runs import (
     discrete_run,
     ensemble_run,
     explain_run,
+    marked_battery,
     regret_run,
 )
 from .conftest import PATIENCE
@@ -40,6 +41,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
     "voyages": lambda folder: regret_run(folder).folder,
     "drives": lambda folder: regret_run(folder, "hybrid", None).folder,
     "options": lambda folder: regret_run(folder, "options", None).folder,
+    "battery": lambda folder: marked_battery(folder).folder,
     "long": lambda folder: _long(folder),
 }
 

@@ -8,6 +8,7 @@ import pytest
 
 from counterplan.planning.regret import regret
 
+from ..viz.report.runs import ODD
 from .exploring import Served, fits, open_list, until
 
 pytestmark = pytest.mark.slow  # in a real browser
@@ -67,6 +68,18 @@ def test_step_through_a_voyage(page: Any, served: Served) -> None:
     until(page, lambda: page.locator("#later").is_checked())
     until(page, lambda: page.locator("#show-hindsight").get_attribute("aria-pressed"), "false")
     until(page, lambda: fits(page))
+
+
+@pytest.mark.parametrize("kind", ["voyages", "battery"])
+def test_names_that_are_markup_are_text(page: Any, served: Served, kind: str) -> None:
+    explorer = served(kind)
+    marked = "document.querySelectorAll('main script, main img, main b').length"
+    for name in ODD:
+        open_list(page, explorer)
+        page.get_by_role("link", name=name, exact=True).click()
+        page.wait_for_selector("#suggestion", timeout=60_000)
+        until(page, lambda name=name: name in page.locator("h1").inner_text())
+        assert page.evaluate(marked) == 0
 
 
 @pytest.mark.parametrize("kind", ["drives", "options"])

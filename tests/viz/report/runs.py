@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 import counterplan as cp
 from counterplan.core.episode import Episode
-from counterplan.domains.problems import ProblemChoice
+from counterplan.domains.problems import ProblemChoice, stated
 from counterplan.runs.question import Question
 from counterplan.runs.regret import regret_spec
 from counterplan.runs.run import Run, open_run
@@ -104,12 +105,28 @@ def ensemble_run(folder: Path, count: int = 8) -> Run:
 
 
 def regret_run(
-    folder: Path, domain: str = "bunkering", planner: str | None = "uct", k: int | None = None
+    folder: Path,
+    domain: str | ProblemChoice = "bunkering",
+    planner: str | None = "uct",
+    k: int | None = None,
 ) -> Run:
     """Executed plans of a problem; one of them was not possible."""
-    spec = regret_spec(ProblemChoice(domain), planner, 30, True, 0, k)
+    chosen = ProblemChoice(domain) if isinstance(domain, str) else domain
+    spec = regret_spec(chosen, planner, 30, True, 0, k)
     columns = open_task(spec).columns  # type: ignore[attr-defined]
     return solved(spec, [scenarios_to_bytes(scenarios(columns), columns)], folder / "out")
+
+
+def marked_battery(folder: Path) -> Run:
+    """Executed plans of a storage whose title, step and unit are markup."""
+    text = (Path(__file__).parents[3] / "examples" / "battery.toml").read_text(encoding="utf-8")
+    for words, markup in zip(
+        ("A battery on the day-ahead market", "hour", "MWh"), ODD, strict=False
+    ):
+        text = text.replace(f'= "{words}"', f"= {json.dumps(markup)}")
+    path = folder / "battery.toml"
+    path.write_text(text, encoding="utf-8")
+    return regret_run(folder, stated(str(path)))
 
 
 def scenarios(columns: Any) -> list[Scenario]:
