@@ -38,7 +38,7 @@ from counterplan.errors import InputError
 from counterplan.scm.tabular import Rows, TabularMDP, index_of
 
 # Up to this many entries, insertion beats the general sort and allocates nothing.
-SHORT = 160
+SHORT = 32
 # Ratios p_i / q_i that are equal but for rounding must count as equal: the probability they would
 # leave is far below any error bound, but a value of -inf behind it is not.
 CLEARLY_LESS = 1.0 - 1e-14
@@ -47,14 +47,44 @@ CLEARLY_LESS = 1.0 - 1e-14
 CACHED, AHEAD = 50_000, 3
 # States are marked by their last bits: few enough that the marks stay in the fastest cache.
 MARKS = 4096
-# Stands, on the way, for the probability of a clock that starts at once.
-AT_ONCE = -1.0
 
 
 @njit(cache=True, nogil=True)
 def starts_before(factual: float, probability: float, finish: float) -> bool:
     """Whether a clock of these two rates starts before the time at which o rings."""
     return factual < finish * CLEARLY_LESS * probability
+
+
+@njit(cache=True, nogil=True)
+def _start_clocks(
+    factual: Any, outcome: int, indices: Any, probabilities: Any, scratch: Any, result: Any
+) -> tuple[float, int, int, float]:
+    """Write when clocks start, and which they are, and q_i of those that start at once; the rate of
+    these, how many others start, the entry of o (-1 if it has none) and when o rings."""
+    starts, entries = scratch[0][0], scratch[1]
+    # Clocks that the observed row does not have start at once, and need no sorting. Most are such,
+    # or most are not, but in no order: selected without branches, they are not guessed wrong.
+    rate, rivals = 0.0, 0
+    for j in range(indices.shape[0]):
+        at_once = factual[indices[j]] == 0.0
+        own = probabilities[j] if at_once else 0.0
+        rate += own
+        result[j] = own
+        entries[rivals] = j
+        rivals += not at_once
+    finish, at_entry = np.inf, -1
+    for position in range(rivals):
+        if indices[entries[position]] == outcome:
+            at_entry = entries[position]
+            finish = factual[outcome] / probabilities[at_entry]
+    started = 0
+    for position in range(rivals):
+        j = entries[position]
+        rival, probability = factual[indices[j]], probabilities[j]
+        if j != at_entry and starts_before(rival, probability, finish):
+            starts[started], entries[started] = rival / probability, j
+            started += 1
+    return rate, started, at_entry, finish
 
 
 @njit(cache=True, nogil=True)
@@ -67,23 +97,13 @@ def kernel_row(
     outcome        the observed next state o, p_o > 0
     indices        (m,) next states with q_i > 0
     probabilities  (m,) their q_i
-    scratch        (3, >= m) work space
+    scratch        work space: (2, >= m) numbers, and (>= m,) whole numbers
     result         (>= m,) P(i) at the same positions as `indices`; 0 for states not reached
     """
-    starts, entries, segments = scratch[0], scratch[1], scratch[2]
-    size, at_entry = indices.shape[0], find_entry(indices, outcome)
-    finish = factual[outcome] / probabilities[at_entry] if at_entry >= 0 else np.inf
-    # Clocks that the observed row does not have start at once, and need no sorting.
-    rate, started = 0.0, 0
-    for j in range(size):
-        rival, probability = factual[indices[j]], probabilities[j]
-        result[j] = 0.0
-        if rival == 0.0:
-            rate += probability
-            result[j] = AT_ONCE
-        elif j != at_entry and starts_before(rival, probability, finish):
-            starts[started], entries[started] = rival / probability, j
-            started += 1
+    (starts, segments), entries = scratch
+    rate, started, at_entry, finish = _start_clocks(
+        factual, outcome, indices, probabilities, scratch, result
+    )
     sort_pairs(starts[:started], entries[:started])
 
     # Forward: D at each start, and the integral over the segment that begins there.
@@ -91,7 +111,7 @@ def kernel_row(
     start = first = 0.0
     for position in range(-1, started):
         if position >= 0:
-            rate += probabilities[int(entries[position])]
+            rate += probabilities[entries[position]]
             start = starts[position]
         end = starts[position + 1] if position + 1 < started else finish
         if end == np.inf:
@@ -108,14 +128,14 @@ def kernel_row(
 
     # Backward: the integral from each start to the finish.
     integral = 0.0
-    for position in range(started - 1, -1, -1):
-        integral += segments[position]
-        j = int(entries[position])
-        result[j] = probabilities[j] * integral
+    for position in range(started):
+        integral += segments[started - 1 - position]
+        segments[started - 1 - position] = integral
     integral += first
-    for j in range(size):
-        if result[j] == AT_ONCE:
-            result[j] = probabilities[j] * integral
+    for j in range(indices.shape[0]):
+        result[j] *= integral
+    for position in range(started):
+        result[entries[position]] = probabilities[entries[position]] * segments[position]
     if at_entry >= 0 and finish < np.inf:
         result[at_entry] = 1.0 / density
 
@@ -172,7 +192,7 @@ def sort_pairs(keys: Any, companions: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def expected_values(
-    factual: Any, marks: Any, outcome: int, table: Any, rows: Any, values: Any, columns: int
+    factual: Any, marks: Any, outcome: int, table: Any, rows: Any, values: Any, wanted: Any
 ) -> Any:
     """(rows, columns) expectations of the first columns of values (S, C) under the counterfactual
     rows of the ids in `rows`.
@@ -180,33 +200,38 @@ def expected_values(
     Each kernel row is formed, used for all columns at once, and dropped. Entries of probability
     zero are skipped, so that a value of -inf behind them never makes 0 * -inf = nan. What was
     observed says nothing about a row that has none of the states of the observed one: there
-    P(i) = q_i. `marks` (MARKS,) are those of all states of the observed row.
+    P(i) = q_i.
+
+    marks   (MARKS,) of all states of the observed row
+    wanted  how many rows, the first, ask for how many columns, and for how many the others do
     """
     indptr, indices, probabilities = table
+    many, columns, fewer = wanted
     result = np.empty((rows.shape[0], columns))
     widest = 0
     for row in rows:
         widest = max(widest, indptr[row + 1] - indptr[row])
-    scratch = np.empty((3, widest))
+    scratch = np.empty((2, widest)), np.empty(widest, dtype=np.int64)
     kernel = np.empty(widest)
     is_large = values.size > CACHED
-    for number in range(rows.shape[0]):
+    for number in range(rows.shape[0] if fewer else many):
         start, end = indptr[rows[number]], indptr[rows[number] + 1]
         if is_large and number + AHEAD < rows.shape[0]:
             soon = rows[number + AHEAD]
             for j in range(indptr[soon], indptr[soon + 1]):
                 fetch_ahead(values, np.intp(indices[j]))
-        targets, q, rate, told = indices[start:end], probabilities[start:end], 0.0, False
-        for j in range(end - start):
+        targets, q, rate, told = indices[start:end], probabilities[start:end], 0.0, not is_large
+        for j in range(end - start if is_large else 0):
             if marks[targets[j] % MARKS]:
                 told = True
                 break
             rate += q[j]
+        count = columns if number < many else fewer
         if told:
             kernel_row(factual, outcome, targets, q, scratch, kernel)
-            _accumulate(targets, kernel, 1.0, values, result[number])
+            _accumulate(targets, kernel, 1.0, values, result[number, :count])
         else:
-            _accumulate(targets, q, 1.0 / rate, values, result[number])
+            _accumulate(targets, q, 1.0 / rate, values, result[number, :count])
     return result
 
 
@@ -220,7 +245,7 @@ def kernel_rows(
     widest = 0
     for position in range(rows.shape[0]):
         widest = max(widest, starts[position + 1] - starts[position])
-    scratch = np.empty((3, widest))
+    scratch = np.empty((2, widest)), np.empty(widest, dtype=np.int64)
     for position in range(rows.shape[0]):
         begin, finish = starts[position], starts[position + 1]
         start, end = indptr[rows[position]], indptr[rows[position] + 1]
@@ -283,13 +308,11 @@ def _accumulate(indices: Any, weights: Any, factor: float, values: Any, total: A
     c1, c2, c3 = min(1, columns - 1), min(2, columns - 1), min(3, columns - 1)
     s0 = s1 = s2 = s3 = 0.0
     for j in range(indices.shape[0]):
-        weight = weights[j] * factor
-        if weight > 0.0:
-            row = values[indices[j]]
-            s0 += weight * row[0]
-            s1 += weight * row[c1]
-            s2 += weight * row[c2]
-            s3 += weight * row[c3]
+        weight, row = weights[j] * factor, values[indices[j]]
+        s0 += weight * row[0] if weight > 0.0 else 0.0
+        s1 += weight * row[c1] if weight > 0.0 else 0.0
+        s2 += weight * row[c2] if weight > 0.0 else 0.0
+        s3 += weight * row[c3] if weight > 0.0 else 0.0
     total[0], total[c1], total[c2], total[c3] = s0, s1, s2, s3
 
 

@@ -29,6 +29,9 @@ STORED_SUM_TOLERANCE = 1e-9
 ROUNDING = 1e-12
 # Rows that are compared at a time, so that memory stays small.
 AT_ONCE = 1_000_000
+# Rows are turned where they have together at least so many entries for each state, and not more
+# than memory and a second allow.
+LONG, MOST_TURNED = 8, 20_000_000
 # Labels that are listed where none of them was meant.
 MOST_SHOWN = 12
 
@@ -70,6 +73,22 @@ class Rows:
         vector = np.zeros(n_states)
         vector[indices] = probabilities
         return vector
+
+
+Turned = tuple[NDArray[np.int64], NDArray[np.int32], FloatArray]
+NOT_TURNED: Turned = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
+
+
+def turned_rows(rows: Rows, n_states: int) -> Turned:
+    """The entries of rows by state: (S + 1,) where those of each state begin, the rows that they
+    are of, rising, and their probabilities; empty where rows are short."""
+    indptr, indices, probabilities = rows.arrays
+    if not LONG * n_states <= len(indices) <= MOST_TURNED:
+        return NOT_TURNED
+    owners = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(indptr))
+    order = np.argsort(indices, kind="stable")
+    begins = np.concatenate([[0], np.cumsum(np.bincount(indices, minlength=n_states))])
+    return begins, owners[order], probabilities[order]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -174,7 +193,8 @@ class TabularMDP(Drawn):
     def _with(self, **parts: Any) -> Self:
         """The same model with other parts, which are taken as they are."""
         other = copy(self)
-        other.__dict__.pop("_last_rewards", None)
+        for derived in ("_last_rewards", "turned"):
+            other.__dict__.pop(derived, None)
         other.__dict__.update(parts)
         return other
 
@@ -263,6 +283,11 @@ class TabularMDP(Drawn):
                     f"state {after}) has probability zero in the model, so nothing can be inferred "
                     "from it; check the data or estimate the model with a prior"
                 )
+
+    @cached_property
+    def turned(self) -> Turned:
+        """The rows by state, see `turned_rows`."""
+        return turned_rows(self.rows, self.n_states)
 
     @cached_property
     def _last_rewards(self) -> FloatArray:

@@ -216,7 +216,8 @@ def forward_values(
     indptr, indices, probabilities, row_of = model
     steps, n_states, columns, options = actions.shape
     widest = np.diff(indptr).max()
-    scratch, kernel, factual = np.empty((3, widest)), np.empty(widest), np.zeros(n_states)
+    scratch = np.empty((2, widest)), np.empty(widest, dtype=np.int64)
+    kernel, factual = np.empty(widest), np.zeros(n_states)
     result = np.zeros(starts.shape[0] - 1)
     mass, after = np.zeros((n_states, columns)), np.zeros((n_states, columns))
     for n in range(result.shape[0]):

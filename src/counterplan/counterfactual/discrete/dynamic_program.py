@@ -67,20 +67,31 @@ CERTAIN = np.zeros((0, 0, 0, 0))
 
 
 @njit(cache=True, nogil=True)
+def budgets_elsewhere(task: int, costs: Any, columns: int) -> int:
+    """With how many of the budgets 0..columns-1 one can be anywhere but in the observed state:
+    without a change it is certain what follows, so one has been paid for. Who looks no further
+    than a step does not ask how one came there."""
+    cheapest = costs[0]
+    for cost in costs:
+        cheapest = min(cheapest, cost)
+    return columns if task == LOOK_AHEAD else max(1, columns - cheapest)
+
+
+@njit(cache=True, nogil=True)
 def needed_rows(
     task: int, game: Any, where: Any, columns: int, actions: Any, place: Any
 ) -> tuple[Any, int]:
     """The distinct rows that a step asks for, and how many of them, the first, are those of kept
-    actions. What followed the observed pair is known and needs no row.
+    actions or of the observed state. What followed the observed pair is known and needs no row.
 
     game     see `Setting.game`
     where    the step t, some of its states (n,), and row_of (S, A) of the law
     actions  (T, S, K, M) of the policy that is followed, of which the first columns count
     place    (R,) zeros before and after
     """
-    _, may_take, may, _, path, _ = game
+    _, may_take, may, costs, path, _ = game
     t, states, row_of = where
-    n_actions = row_of.shape[1]
+    n_actions, elsewhere = row_of.shape[1], budgets_elsewhere(task, costs, columns)
     here, kept = path[0, t], path[1, t]
     rows = np.empty(states.shape[0] * n_actions, dtype=np.int32)
     count = n_kept = 0
@@ -88,7 +99,7 @@ def needed_rows(
         return rows[:0], 0
     if task == FOLLOW:
         for state in states:
-            for c in range(columns):
+            for c in range(columns if state == here else elsewhere):
                 for m in range(actions.shape[3]):
                     action = actions[t, state, c, m]
                     row = row_of[state, action]
@@ -97,9 +108,16 @@ def needed_rows(
                         count += 1
         n_kept = count
     else:
+        is_here = False
         for state in states:
+            is_here = is_here or state == here
             row = row_of[state, kept]
             if place[row] == 0 and state != here:
+                place[row], rows[count] = 1, row
+                count += 1
+        for action in range(n_actions if is_here else 0):
+            row = row_of[here, action]
+            if action != kept and may[t, action] and place[row] == 0 and may_take[here, action]:
                 place[row], rows[count] = 1, row
                 count += 1
         n_kept = count
@@ -138,10 +156,13 @@ def step_back(
     earned = rewards[int(last)]
     for i in range(rows.shape[0]):
         place[rows[i]] = i
-    columns, most, most_known = values.shape[1], ahead.shape[1] - 1, known.shape[0] - 1
-    keep, change = np.empty(columns), (np.empty(columns), np.empty(columns, dtype=np.int64))
+    every, most, most_known = values.shape[1], ahead.shape[1] - 1, known.shape[0] - 1
+    elsewhere = budgets_elsewhere(task, costs, every if task == FOLLOW else actions.shape[2])
+    worth_keeping, best, choice = np.empty(every), np.empty(every), np.empty(every, dtype=np.int64)
     for state in states:
+        columns = every if state == here else min(every, elsewhere)
         if task != FOLLOW:
+            keep, change = worth_keeping[:columns], (best[:columns], choice[:columns])
             is_known = state == here and not last
             reward, number = earned[state, kept], place[row_of[state, kept]]
             for c in range(columns):
@@ -150,11 +171,9 @@ def step_back(
                 keep[c] = reward + follows if reward > -np.inf else -np.inf
             _best_change(game, t, state, row_of, ahead, place, change)
             _decide(game, t, state, keep, change, values, actions)
-            if task == LOOK_AHEAD:
-                for c in range(columns):
-                    values[state, c] = reward
-            continue
-        for c in range(columns):
+            for c in range(columns if task == LOOK_AHEAD else 0):
+                values[state, c] = reward
+        for c in range(columns if task == FOLLOW else 0):
             total = 0.0
             for m in range(actions.shape[3]):
                 weight = weights[t, state, c, m] if weights.shape[0] else 1.0
@@ -170,6 +189,8 @@ def step_back(
                         worth += ahead[place[row_of[state, action]], min(left, most)]
                     total += weight * worth
             values[state, c] = total
+        for c in range(columns, every):  # nobody comes here with so much
+            values[state, c] = values[state, columns - 1]
     for row in rows:
         place[row] = 0
 
@@ -217,14 +238,6 @@ def _decide(
 
 
 @njit(cache=True, nogil=True)
-def _put(found: Any, result: Any) -> None:
-    """One by one: to assign slices takes seconds to compile."""
-    for i in range(found.shape[0]):
-        for j in range(found.shape[1]):
-            result[i, j] = found[i, j]
-
-
-@njit(cache=True, nogil=True)
 def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -> tuple[Any, int]:
     """All steps back, under a law that compiled code works out (see `laws.expectations`): the
     values (S, C) of the first step, and how many rows it took.
@@ -232,11 +245,12 @@ def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -
     reach  the states of all steps, one after another, and where those of each begin and end
     """
     every, begins, ends = reach
-    costs, path, row_of, actions = game[3], game[4], law[2], policy[0]
+    costs, path, row_of, actions = game[3], game[4], law[3], policy[0]
     n_states, horizon, needed = row_of.shape[0], path.shape[1], 0
     dearest = cheapest = costs[0]
     for cost in costs:
         dearest, cheapest = max(dearest, cost), min(cheapest, cost)
+    elsewhere = budgets_elsewhere(task, costs, k + 1)
     factual = np.zeros((3, n_states)), np.zeros(MARKS, dtype=np.bool_)
     place = np.zeros(law[1][0].shape[0], dtype=np.int32)
     after = np.zeros((n_states, 1))
@@ -244,21 +258,18 @@ def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -
         states = every[begins[t] : ends[t]]
         spendable = (horizon - t) * dearest if task == CHOOSE else k
         values = np.empty((n_states, min(k, spendable) + 1))
-        columns = after.shape[1]
         where = t, states, row_of
-        rows, n_kept = needed_rows(task, game, where, k + 1, actions, place)
-        needed += rows.shape[0]
-        ahead = np.zeros((max(1, rows.shape[0]), columns))
+        rows, many = needed_rows(task, game, where, k + 1, actions, place)
+        ahead = np.zeros((1, 1))
         if rows.shape[0]:
+            # Who changes elsewhere has paid for two changes then.
+            columns = min(after.shape[1], elsewhere)
+            wanted = many, columns, max(0, min(columns, elsewhere - cheapest))
+            needed += rows.shape[0] if wanted[2] else many
             put_factual(law, path[0, t], path[1, t], factual, True)
             observed = factual, path[0, t + 1]
-            ranked = rank_states(law, rows, after, every[begins[t + 1] : ends[t + 1]])
-            _put(expectations(law, observed, rows[:n_kept], after, ranked, columns), ahead)
-            # A change costs something: the whole budget is never left after it.
-            columns = min(columns, values.shape[1] - cheapest)
-            if columns > 0:
-                found = expectations(law, observed, rows[n_kept:], after, ranked, columns)
-                _put(found, ahead[n_kept:])
+            ranked = rank_states(law, rows, after, every[begins[t + 1] : ends[t + 1]], columns)
+            ahead = expectations(law, observed, rows, after, ranked, wanted)
             put_factual(law, path[0, t], path[1, t], factual, False)
         step_back(task, game, where, (rows, ahead), (after, values), policy, place)
         after = values
@@ -564,8 +575,13 @@ def outcome_bounds(setting: Setting, ended: BackwardPass) -> tuple[FloatArray, F
     if start == 0:
         return reached, reached
     best_before = sum(float(setting.rewards_at(t).max()) for t in range(start))
-    best = values[setting.reached[start]].max(axis=0) if start < len(states) else values[0]
-    return reached, best_before + _all_columns(best, setting.k + 1)
+    best = _all_columns(values[states[start] if start < len(states) else 0], setting.k + 1)
+    if start < len(states):  # whoever is elsewhere has paid for a change
+        others, cheapest = setting.reached[start], int(setting.constraints.costs.min())
+        elsewhere = values[others[others != states[start]]].max(axis=0, initial=-np.inf)
+        left = _all_columns(elsewhere, setting.k + 1)[: max(0, setting.k + 1 - cheapest)]
+        best = np.maximum(best, np.concatenate([np.full(len(best) - len(left), -np.inf), left]))
+    return reached, best_before + best
 
 
 def _must_stop(watch: Watch, setting: Setting, ended: BackwardPass, more_rows: int) -> bool:

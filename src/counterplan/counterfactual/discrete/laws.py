@@ -55,7 +55,7 @@ from counterplan.scm.gumbel import (
     starts_before,
     winner_shares,
 )
-from counterplan.scm.tabular import SUM_TOLERANCE, Rows, TabularMDP, numbers
+from counterplan.scm.tabular import NOT_TURNED, SUM_TOLERANCE, Rows, TabularMDP, numbers
 
 if TYPE_CHECKING:
     from counterplan.scm.row_sets import RowSets
@@ -86,8 +86,9 @@ STABLE, MONOTONE = 1, 2
 # that no other probability is taken for it.
 LEAST = 5e-324
 # One order of all states is worth making where rows have together so many entries for each state,
-# and worth following where a row has one in so many states.
-LONG, SKIPPED = 8, 32
+# and worth following until but one row in so many is full; and by such a row alone, while it has
+# one in so many of the states to come.
+LONG, FEW, SKIPPED = 8, 24, 32
 
 
 @njit(cache=True, nogil=True)
@@ -112,76 +113,150 @@ def caps_of_entry(factual: Any, is_outcome: bool, limits: Any, finish: float, as
 
 
 @njit(cache=True, nogil=True)
-def rank_states(law: Any, rows: Any, values: Any, states: Any) -> Any:
-    """(C, n) some states, those that rows lead to, by rising values (S, C) (falling, for the
+def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> Any:
+    """(columns, n) some states, those that rows lead to, by rising values (S, C) (falling, for the
     highest expectation); empty where it does not pay.
 
     A row is filled from one end, and full after about p_o of its outcomes: so many long rows share
-    one order of all states, and skip what they do not have. Short ones are sorted one by one.
+    one order of all states. Short ones are sorted one by one.
     """
-    _, (indptr, _, _, _), _, _, (doubt, sign, _) = law
+    _, (indptr, _, _, _), _, _, _, (doubt, sign, _) = law
     entries, n = 0, states.shape[0]
     for row in rows:
         entries += indptr[row + 1] - indptr[row]
-    if doubt == 0.0 or entries < LONG * n or SKIPPED * entries < n * rows.shape[0]:
-        return np.empty((0, 0))
+    long = entries >= LONG * n and SKIPPED * entries >= n * rows.shape[0]
+    if doubt == 0.0 or not long:
+        return np.empty((0, 0), dtype=np.int64)
     # Of equals the first: from rising states.
-    among, ranked = np.zeros(values.shape[0], dtype=np.bool_), np.empty((values.shape[1], n))
+    among, keys = np.zeros(values.shape[0], dtype=np.bool_), np.empty(n)
     for state in states:
         among[state] = True
-    keys = np.empty(n)
-    for c in range(values.shape[1]):
+    result = np.empty((columns, n), dtype=np.int64)
+    for c in range(columns):
         count = 0
         for state in range(values.shape[0]):
             if among[state]:
-                keys[count], ranked[c, count] = sign * values[state, c], state
+                keys[count], result[c, count] = sign * values[state, c], state
                 count += 1
-        sort_pairs(keys, ranked[c])
-    return ranked
+        sort_pairs(keys, result[c])
+    return result
+
+
+# What is noted of a row that is being filled: what is left of it, and of what may lie beyond its
+# lower limits; the sum, the lowest and highest value in it and the last; the largest p_o / q_o, the
+# least c_o, and the entry of o.
+LEFT, EXTRA, TOTAL, LOWEST, HIGHEST, LAST, FINISH, KEPT, ENTRY = range(9)
 
 
 @njit(cache=True, nogil=True)
-def _filled(
-    row: Any, values: Any, line: Any, entry_of: Any, caps: Any, limit: float, kept: float
-) -> float:
-    """The expectation of values (S,) under a row that is filled in the order of a line.
+def _note_rows(factual: Any, outcome: int, table: Any, rows: Any, assume: int) -> Any:
+    """(rows, 9) what is noted of rows that are empty."""
+    indptr, indices, lower, _ = table
+    notes, least = np.zeros((rows.shape[0], ENTRY + 1)), max(factual[0, outcome], LEAST)
+    for number in range(rows.shape[0]):
+        start, end, total = indptr[rows[number]], indptr[rows[number] + 1], 0.0
+        for j in range(start, end):
+            total += lower[j]
+        at, note = find_entry(indices[start:end], outcome), notes[number]
+        note[FINISH], note[ENTRY], note[LEFT] = np.inf, -1.0, 1.0
+        note[LOWEST] = note[HIGHEST] = note[LAST] = np.nan
+        if at >= 0:
+            note[ENTRY] = start + at
+            if lower[start + at] > 0.0:
+                note[FINISH] = factual[1, outcome] / lower[start + at]
+                note[KEPT] = lower[start + at] if assume == MONOTONE else 0.0
+        # The rest of the row must hold what the lower limits ask for.
+        note[EXTRA] = 1.0 - max(0.0, total - (1.0 - least)) / least
+    return notes
 
-    line   entries; or states, where entry_of (S,) tells which entry they are, -1 for none
-    caps   factual, the least p_o, the largest p_o / q_o, the entry of o, and what is assumed
-    limit  for all that lies beyond the lower limits, and `kept` the least c_o
+
+@njit(cache=True, nogil=True)
+def _fill_together(turned: Any, line: Any, values: Any, least: float, left: Any, notes: Any) -> Any:
+    """Fill many rows that are known, side by side, with outcomes in the order of a line of states,
+    until but few are not full; after how many states that is. Nothing is assumed.
+
+    turned  the rows by state, see `tabular.turned_rows`
+    left    (R,) what is left of each row, 0 for those that are not asked for, and (R,) where rows
+            stand in `notes`, which is written
     """
-    targets, low, high = row
-    factual, least, finish, at, assume = caps
-    left, extra, last, total = 1.0 - kept, limit, -1, 0.0
-    lowest = highest = np.nan
-    if kept > 0.0:
-        last = targets[at]
-        lowest = highest = values[last]
-        total = kept * values[last]
+    (begins, owners, probabilities), (remains, number_of) = turned, left
+    unfilled, few = notes.shape[0], notes.shape[0] // FEW
     for position in range(line.shape[0]):
-        j = int(line[position])
-        j = entry_of[j] if entry_of.shape[0] else j
+        state = line[position]
+        value = values[state]
+        for x in range(begins[state], begins[state + 1]):
+            row = owners[x]
+            rest = remains[row]
+            if rest <= 0.0:
+                continue
+            share, note = min(rest, probabilities[x] / least), notes[number_of[row]]
+            if note[EXTRA] < 0.0:  # by rounding
+                share += note[EXTRA]
+                if share <= 0.0:
+                    continue
+            if note[LAST] != note[LAST]:
+                note[LOWEST] = value
+            note[EXTRA], note[LAST] = 0.0, value
+            note[TOTAL] += share * value
+            rest -= share
+            if rest <= ROUNDING:
+                note[LEFT], rest = rest, 0.0
+                unfilled -= 1
+            remains[row] = rest
+        if unfilled <= few:
+            return position + 1
+    return line.shape[0]
+
+
+@njit(cache=True, nogil=True)
+def _fill_alone(
+    factual: Any, table: Any, row: int, values: Any, line: Any, how: Any, note: Any
+) -> None:
+    """Fill what is left of a row with outcomes in the order of their values.
+
+    line  the states to come, in order, and (S,) whether one is among them; both are empty where
+          there is no order
+    how   work space; and the sign of values, p_o, and what is assumed
+    """
+    indptr, indices, lower, upper = table
+    (keys, order, entry_of), (sign, least, assume), (states, among) = how[0], how[1], line
+    size, start, end = 0, indptr[row], indptr[row + 1]
+    walks = 0 < states.shape[0] < SKIPPED * (end - start)
+    for j in range(start, end):
+        if walks:
+            entry_of[indices[j]] = j
+        elif among.shape[0] == 0 or among[indices[j]]:
+            keys[size], order[size] = sign * values[indices[j]], j
+            size += 1
+    if not walks:
+        sort_pairs(keys[:size], order[:size])
+    left = note[LEFT]
+    for place in range(states.shape[0] if walks else size):
+        j = entry_of[states[place]] if walks else order[place]
         if j < 0:
             continue
-        i = targets[j]
-        own = factual[0, i], factual[1, i], least
-        within, beyond = caps_of_entry(own, j == at, (low[j], high[j]), finish, assume)
+        state = indices[j]
+        own, limits, value = (
+            (factual[0, state], factual[1, state], least),
+            (lower[j], upper[j]),
+            values[state],
+        )
+        within, beyond = caps_of_entry(own, j == note[ENTRY], limits, note[FINISH], assume)
         share = min(left, within)
-        more = min(left - share, beyond, extra)
+        more = min(left - share, beyond, note[EXTRA])
         if share + more > 0.0:
-            last, value = i, values[i]
-            total += (share + more) * value
+            note[LAST] = value
+            note[TOTAL] += (share + more) * value
             left -= share + more
-            extra -= more
+            note[EXTRA] -= more
             # A comparison with nan is never true.
-            lowest = lowest if lowest <= value else value
-            highest = highest if highest >= value else value
+            note[LOWEST] = note[LOWEST] if note[LOWEST] <= value else value
+            note[HIGHEST] = note[HIGHEST] if note[HIGHEST] >= value else value
             if left <= ROUNDING:
                 break
-    if left > 0.0 and last >= 0:
-        total += left * values[last]
-    # A mean lies between what it is a mean of, whatever rounding says.
-    return min(max(total, lowest), highest)
+    note[LEFT] = left
+    for j in range(start, end if walks else start):
+        entry_of[indices[j]] = -1
 
 
 @njit(cache=True, nogil=True)
@@ -192,41 +267,53 @@ def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: An
     factual  (2, S) the least and the largest probability of each outcome of the observed pair
     table    indptr, indices, and the least and the largest probabilities
     how      1 for the lowest or -1 for the highest expectation, what is assumed, the states in
-             order (see `rank_states`), and how many columns
+             order (see `rank_states`), the same rows turned (see `_fill_together`), and how many
+             columns (see `gumbel.expected_values`)
     """
-    indptr, indices, lower, upper = table
-    sign, assume, ranked, columns = how
-    n_states, shared = values.shape[0], ranked.shape[0] > 0
-    result = np.zeros((rows.shape[0], columns))
-    widest = 0
+    indptr, indices, _, _ = table
+    sign, assume, ranked, turned, (many, columns, fewer) = how
+    result, widest = np.zeros((rows.shape[0], columns)), 0
     for row in rows:
         widest = max(widest, indptr[row + 1] - indptr[row])
-    keys, order = np.empty(widest), np.empty(widest)
-    entry_of = np.full(n_states if shared else 0, -1, dtype=np.int64)
-    least = max(factual[0, outcome], LEAST)
-    for number in range(rows.shape[0]):
-        part = slice(indptr[rows[number]], indptr[rows[number] + 1])
-        targets, low, high = indices[part], lower[part], upper[part]
-        size, at, finish, kept = targets.shape[0], find_entry(targets, outcome), np.inf, 0.0
-        if at >= 0 and low[at] > 0.0:
-            finish = factual[1, outcome] / low[at]
-            kept = low[at] if assume == MONOTONE else 0.0
-        # The rest of the row must hold what the lower limits ask for.
-        limit = 1.0 - max(0.0, low.sum() - (1.0 - least)) / least
-        for j in range(size if shared else 0):
-            entry_of[targets[j]] = j
-        for c in range(columns):
-            if not shared:
-                for j in range(size):
-                    keys[j], order[j] = sign * values[targets[j], c], j
-                sort_pairs(keys[:size], order[:size])
-            line = ranked[c] if shared else order[:size]
-            caps = factual, least, finish, at, assume
-            result[number, c] = _filled(
-                (targets, low, high), values[:, c], line, entry_of, caps, limit, kept
-            )
-        for j in range(size if shared else 0):
-            entry_of[targets[j]] = -1
+    together = ranked.shape[0] > 0 and turned[0].shape[0] > 0
+    order, entry_of = np.empty(widest, dtype=np.int64), np.full(values.shape[0], -1, dtype=np.int64)
+    least, among = max(factual[0, outcome], LEAST), np.zeros(values.shape[0], dtype=np.bool_)
+    way, nothing = ((np.empty(widest), order, entry_of), (sign, least, assume)), order[:0]
+    empty = _note_rows(factual, outcome, table, rows, assume)
+    size = indptr.shape[0] if together else 0
+    left = np.zeros(size), np.empty(size, dtype=np.int32)
+    for c in range(columns):
+        count, column, line = rows.shape[0] if c < fewer else many, values[:, c], nothing
+        notes = empty[:count].copy()
+        if ranked.shape[0]:
+            line = ranked[c]
+        if together:
+            for i in range(count):
+                left[0][rows[i]], left[1][rows[i]] = 1.0, i
+            line = line[_fill_together(turned, line, column, least, left, notes) :]
+            among[:] = False
+            for state in line:
+                among[state] = True
+        to_come = line, (among if together else among[:0])
+        for i in range(count):
+            note, is_full = notes[i], False
+            if together:
+                rest, left[0][rows[i]] = left[0][rows[i]], 0.0
+                is_full = rest == 0.0
+                note[LEFT] = note[LEFT] if is_full else rest
+                note[HIGHEST] = note[LAST]
+                if sign < 0.0:
+                    note[HIGHEST], note[LOWEST] = note[LOWEST], note[HIGHEST]
+            elif note[KEPT] > 0.0:
+                note[LEFT] -= note[KEPT]
+                note[LAST] = note[LOWEST] = note[HIGHEST] = column[indices[int(note[ENTRY])]]
+                note[TOTAL] = note[KEPT] * note[LAST]
+            if not is_full:
+                _fill_alone(factual, table, rows[i], column, to_come, way, note)
+            if note[LEFT] > 0.0 and note[LAST] == note[LAST]:
+                note[TOTAL] += note[LEFT] * note[LAST]
+            # A mean lies between what it is a mean of, whatever rounding says.
+            result[i, c] = min(max(note[TOTAL], note[LOWEST]), note[HIGHEST])
     return result
 
 
@@ -235,7 +322,7 @@ def put_factual(law: Any, state: int, action: int, factual: Any, there: bool) ->
     """Write what is known of the row of an observed pair into what holds zeros, (3, S): as it is
     believed to be, the least and the largest it may be; and marks of its states, see
     `gumbel.expected_values`. Or take it away again."""
-    (starts, targets, p), (indptr, indices, lower, upper), row_of, own, _ = law
+    (starts, targets, p), (indptr, indices, lower, upper), _, row_of, own, _ = law
     rows, marks = factual
     row = row_of[state, action]
     for j in range(indptr[row], indptr[row + 1]):
@@ -248,18 +335,20 @@ def put_factual(law: Any, state: int, action: int, factual: Any, there: bool) ->
 
 
 @njit(cache=True, nogil=True)
-def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, columns: int) -> Any:
+def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, wanted: Any) -> Any:
     """(rows, columns) expectations of the first columns of values (S, C) for the row ids in `rows`.
 
     law       the believed rows (indptr, indices, probabilities); those of the limits (indptr,
-              indices, lower, upper); (S, A) which of the latter a pair has; which of the former
-              each of them has, empty where they are the same; and (doubt, sign, assume)
+              indices, lower, upper), and these turned (see `_fill_together`) where they are long
+              and known, else empty; (S, A) which of the latter a pair has; which of the former each
+              of them has, empty where they are the same; and (doubt, sign, assume)
     observed  what is known of the observed pair, see `put_factual`, and what it led to
     ranked    see `rank_states`
+    wanted    which columns, see `gumbel.expected_values`
     """
-    believed, limits, _, own, (doubt, sign, assume) = law
+    believed, limits, turned, _, own, (doubt, sign, assume) = law
     (known, marks), outcome = observed
-    how = sign, assume, ranked, columns
+    how, (many, columns, fewer) = (sign, assume, ranked, turned, wanted), wanted
     if doubt == 1.0:  # nothing times an infinite loss is no number
         return extreme_values(known[1:], outcome, limits, rows, values, how)
     ids = rows
@@ -267,12 +356,12 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, c
         ids = np.empty(rows.shape[0], dtype=np.int32)
         for i in range(rows.shape[0]):
             ids[i] = own[rows[i]]
-    expected = expected_values(known[0], marks, outcome, believed, ids, values, columns)
+    expected = expected_values(known[0], marks, outcome, believed, ids, values, wanted)
     if doubt == 0.0:
         return expected
     worst = extreme_values(known[1:], outcome, limits, rows, values, how)
     for i in range(rows.shape[0]):
-        for c in range(columns):
+        for c in range(columns if i < many else fewer):
             expected[i, c] = doubt * worst[i, c] + (1.0 - doubt) * expected[i, c]
     return expected
 
@@ -327,7 +416,9 @@ class Law:
             limits, own = self.sets.arrays, np.empty(int(self._limited.max()) + 1, dtype=np.int32)
             own[self._limited] = self.mdp.row_of
         dials = (doubt, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume])
-        return (indptr, indices, q), limits, self._limited, own, dials
+        known = doubt > 0.0 and self.sets is None and self.assume == "none"
+        turned = self.mdp.turned if known else NOT_TURNED
+        return (indptr, indices, q), limits, turned, self._limited, own, dials
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
         """(rows, C): for each row id in `rows`, its expectation of each column of values (S, C).
@@ -361,9 +452,9 @@ class Law:
             factual = np.zeros((3, len(values))), np.zeros(MARKS, dtype=np.bool_)
             put_factual(compiled, states[t], actions[t], factual, True)
             known = self.__dict__["_known"] = t, factual  # a step is asked about in parts
-        observed, columns = (known[1], int(states[t + 1])), values.shape[1]
-        ranked = rank_states(compiled, rows, values, np.arange(len(values)))
-        return np.asarray(expectations(compiled, observed, rows, values, ranked, columns))
+        observed, wanted = (known[1], int(states[t + 1])), (len(rows), values.shape[1], 0)
+        ranked = rank_states(compiled, rows, values, np.arange(len(values)), values.shape[1])
+        return np.asarray(expectations(compiled, observed, rows, values, ranked, wanted))
 
 
 def law_of(scm: DiscreteSCM, episode: Episode) -> Law:
