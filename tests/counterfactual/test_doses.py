@@ -10,13 +10,15 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.reward import EpisodeReward, LogisticReward, Reward
-from counterplan.counterfactual.continuous.doses import highest
+from counterplan.counterfactual.continuous.dose_bounds import highest
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm import PointSCM
 from counterplan.scm.support import Seen
 from counterplan.testing.continuous import COMPONENTS, FEATURES, FIXED, MODELS, MOVING, smooth_model
 
 KINDS = ("constants", "neural", "scaled neural", "smooth", "held")
+# What units of doses earn or cost.
+WORTH = np.linspace(0.4, -0.6, COMPONENTS)
 
 
 def by_constants(rng: np.random.Generator) -> PointSCM:
@@ -44,13 +46,16 @@ def question(kind: str, seed: int, T: int = 5, reward: Reward | EpisodeReward | 
     return scm, cp.Episode(np.stack(states), doses), given
 
 
-def outcomes(scm: PointSCM, episode: cp.Episode, reward: Any, doses: np.ndarray) -> np.ndarray:
-    """(n,) what courses (n, T-1, d) earn, step by step through the model itself."""
+def outcomes(
+    scm: PointSCM, episode: cp.Episode, reward: Any, doses: np.ndarray, worth: Any = 0.0
+) -> np.ndarray:
+    """(n,) what courses (n, T-1, d) earn, step by step through the model itself, and what a unit of
+    a dose is worth."""
     model = scm.admitting(episode.states)
     noise = model.infer(episode.states[:-1], episode.actions, episode.states[1:])
     states = np.repeat(episode.states[:1], len(doses), axis=0)
     whole = reward if isinstance(reward, EpisodeReward) else EpisodeReward(reward)
-    total = np.zeros(len(doses))
+    total = (doses * worth).sum(axis=(1, 2))
     for t in range(len(noise)):
         total += whole.state(states)
         states = model.step(states, doses[:, t], np.repeat(noise[t : t + 1], len(doses), axis=0))
@@ -68,14 +73,13 @@ def changed(episode: cp.Episode, changes: Any, values: np.ndarray) -> np.ndarray
 @pytest.mark.parametrize("seed", range(2))
 def test_one_change_is_as_good_as_dense_enumeration(kind: str, seed: int) -> None:
     scm, episode, reward = question(kind, seed)
-    gap = 0.05 if kind == "constants" else 0.01
-    found = cp.explain(
-        scm, episode, 1, actions=cp.Doses(-1, 1), reward=reward, limits=cp.Limits(gap=gap)
-    )
+    gap, worth = 0.05 if kind == "constants" else 0.01, seed * WORTH
+    doses = cp.Doses(-1, 1, worth=worth)
+    found = cp.explain(scm, episode, 1, actions=doses, reward=reward, limits=cp.Limits(gap=gap))
     line = np.linspace(-1.0, 1.0, 13)
     grid = np.stack([one.ravel() for one in np.meshgrid(*[line] * COMPONENTS)], axis=1)
     best = max(
-        outcomes(scm, episode, reward, changed(episode, [t], grid[:, None])).max()
+        outcomes(scm, episode, reward, changed(episode, [t], grid[:, None]), worth).max()
         for t in range(len(episode) - 1)
     )
     assert best <= found.bound + 1e-9
@@ -88,24 +92,27 @@ def test_one_change_is_as_good_as_dense_enumeration(kind: str, seed: int) -> Non
 @pytest.mark.parametrize("k", [2, 3])
 def test_no_course_beats_the_bound_nor_any_listed_one_the_value(kind: str, k: int) -> None:
     scm, episode, reward = question(kind, 7 + k)
-    asked = {"actions": cp.Doses(-1, 1, levels=3), "reward": reward}
+    worth = (k - 2) * WORTH
+    asked = {"actions": cp.Doses(-1, 1, levels=3, worth=worth), "reward": reward}
     found = cp.explain(scm, episode, k, **asked, limits=cp.Limits(nodes=60))
     rng, steps = np.random.default_rng(k), len(episode) - 1
     for _ in range(40):
         places = rng.choice(steps, k, replace=False)
         values = rng.uniform(-1.0, 1.0, (50, k, COMPONENTS))
         values[:25] = np.round(values[:25])
-        drawn = outcomes(scm, episode, reward, changed(episode, places, values))
+        drawn = outcomes(scm, episode, reward, changed(episode, places, values), worth)
         assert drawn.max() <= found.bound + 1e-9
     line = np.linspace(-1.0, 1.0, 3)
     levels = np.stack([one.ravel() for one in np.meshgrid(*[line] * COMPONENTS)], axis=1)
     listed = np.concatenate([episode.actions[:, None], np.repeat(levels[None], steps, axis=0)], 1)
-    best = cp.explain(scm, episode, k, actions=listed, reward=reward)
+    earning = EpisodeReward(reward, actions=listed @ worth)
+    best = cp.explain(scm, episode, k, actions=listed, reward=earning)
     assert found.value >= best.value - 1e-9
     # Its value is that of a replay of its changes, which are doses within their limits.
     again = cp.replay(scm, episode, {t: new for t, _, new in found.changes}, **asked)
     assert again.value == pytest.approx(found.value, abs=1e-12)
-    assert outcomes(scm, episode, reward, found.actions[None])[0] == pytest.approx(found.value)
+    replayed = outcomes(scm, episode, reward, found.actions[None], worth)[0]
+    assert replayed == pytest.approx(found.value)
     assert len(found.changes) <= k
     assert np.abs(found.actions).max() <= 1.0
 

@@ -18,8 +18,9 @@ from counterplan.cli import main
 from counterplan.core.limits import Progress
 from counterplan.counterfactual import Explanation
 from counterplan.errors import FileError, InputError, MistakesError
+from counterplan.runs.answer import open_explainer
 from counterplan.runs.explain import open_cohort
-from counterplan.runs.explainer import INTERVALS, TIPPING_DRAWS, DiscreteExplainer, open_explainer
+from counterplan.runs.explainer import INTERVALS, TIPPING_DRAWS, DiscreteExplainer
 from counterplan.runs.question import Question
 from counterplan.runs.run import Run, claim_ends
 from counterplan.scm.estimate import count_transitions, estimate_mdp

@@ -13,7 +13,8 @@ import counterplan as cp
 from counterplan.core.constraints import Constraints
 from counterplan.counterfactual.oracle import brute_force
 from counterplan.errors import InputError
-from counterplan.runs.explainer import named_grid, open_explainer
+from counterplan.runs.answer import open_explainer
+from counterplan.runs.explainer import named_grid
 from counterplan.runs.question import Question, Rule, read_rules
 from counterplan.scm.gumbel import GumbelMaxSCM
 from counterplan.tables.schema import Column, Grid

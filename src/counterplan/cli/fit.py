@@ -313,7 +313,10 @@ def _print_findings(findings: Sequence[Finding]) -> None:
 
 
 def _advised(layout: SchemaLayout) -> dict[str, Any]:
-    """How many combinations of the action columns there are, and how many may be advised."""
+    """How many combinations of the action columns there are, and how many may be advised; or
+    between which bounds doses are."""
+    if layout.doses:
+        return {"doses": {column.name: column.bounds for column in layout.doses}}
     advised = layout.offer.actions
     counts = {"combinations": advised.size, "advised_combinations": int(advised.sum())}
     return {**counts, "min_count": layout.schema.min_count}

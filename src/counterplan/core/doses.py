@@ -16,26 +16,21 @@ from counterplan.errors import InputError
 Amounts: TypeAlias = float | Sequence[float | None] | FloatArray
 # Doses this close to a limit, as a share of the range, keep it.
 ROUNDING = 1e-9
+FROM_0 = ("step", "same")
 
 
 class Room(NamedTuple):
     """The doses of one episode and where they may be, (T-1, d) each; what is not chosen has no
-    room. Of each component (d,) how far apart consecutive doses may be, and the largest sum; and
-    of how many levels a grid over it has."""
+    room. Of each component (d,) how far apart consecutive doses may be, the largest sum, what a
+    unit earns, and how far apart doses are the same to data, infinite for what is not chosen."""
 
     observed: FloatArray
     low: FloatArray
     high: FloatArray
     step: FloatArray
     total: FloatArray
-    levels: int
-
-    @property
-    def same(self) -> FloatArray:
-        """(d,) how far apart doses are the same where data is asked for them: half a level;
-        infinite for what is not chosen."""
-        wide = (self.high - self.low).max(axis=0, initial=0.0) / (2 * (self.levels - 1))
-        return np.where(wide > 0.0, wide, np.inf)
+    worth: FloatArray
+    same: FloatArray
 
     @property
     def may_change(self) -> BoolArray:
@@ -116,18 +111,22 @@ class Doses:
                one of the two is changed: a number, or one for each component
     total      the most that the doses of an episode may add up to, by component; where more was
                given, that much
-    levels     of a grid over each component, on which the search starts (5); doses within half a
-               level are the same to data that they have to stay inside
+    worth      what a unit of each component earns or, below 0, costs (0)
+    levels     of a grid over each component, on which the search starts (5)
+    same       how far apart doses are the same to data that they have to stay inside: a number, or
+               one for each component; half a level if not given
     """
 
     low: Amounts
     high: Amounts
     step: Amounts | None = None
     total: Amounts | None = None
+    worth: Amounts | None = None
     levels: int = 5
+    same: Amounts | None = None
 
     def __post_init__(self) -> None:
-        for name in ("low", "high", "step", "total"):
+        for name in ("low", "high", "step", "total", "worth", "same"):
             given = getattr(self, name)
             if given is not None or name in ("low", "high"):
                 object.__setattr__(self, name, _numbers(given, name))
@@ -157,7 +156,11 @@ class Doses:
         low, high = np.maximum(low, observed - limit), np.minimum(high, observed + limit)
         d = observed.shape[1]
         step, total = (self._each(name, d) for name in ("step", "total"))
-        return Room(observed, low, high, step, total, self.levels)
+        half = (high - low).max(axis=0, initial=0.0) / (2 * (self.levels - 1))
+        same = np.where(
+            half > 0.0, self._each("same", d) if self.same is not None else half, np.inf
+        )
+        return Room(observed, low, high, step, total, self._each("worth", d, 0.0), same)
 
     def _by_step(self, name: str, observed: FloatArray) -> FloatArray:
         given: Any = getattr(self, name)
@@ -168,14 +171,14 @@ class Doses:
             )
         return np.array(np.broadcast_to(given, observed.shape))
 
-    def _each(self, name: str, d: int) -> FloatArray:
+    def _each(self, name: str, d: int, usual: float = np.inf) -> FloatArray:
         given: Any = getattr(self, name)
         if given is None:
-            return np.full(d, np.inf)
-        if given.shape not in ((), (d,)) or (name == "step" and (given < 0.0).any()):
-            least = " from 0 up" if name == "step" else ""
+            return np.full(d, usual)
+        if given.shape not in ((), (d,)) or (name in FROM_0 and (given < 0.0).any()):
+            least = " from 0 up" if name in FROM_0 else ""
             raise InputError(f"doses: {name} must be one number{least}, or {d} of them")
-        return np.where(np.isnan(given), np.inf, np.broadcast_to(given, (d,)))
+        return np.where(np.isnan(given), usual, np.broadcast_to(given, (d,)))
 
 
 def _numbers(given: Any, name: str) -> FloatArray:
@@ -183,6 +186,6 @@ def _numbers(given: Any, name: str) -> FloatArray:
         array = np.asarray(given, dtype=np.float64)  # None becomes nan
     except (TypeError, ValueError):
         raise InputError(f"doses: {name} is {given!r}: expected numbers") from None
-    if (np.abs(array) > LARGEST).any() and name in ("low", "high"):
+    if (np.abs(array) > LARGEST).any() and name in ("low", "high", "worth"):
         raise InputError(f"doses: {name} must lie within {LARGEST:g} of 0: a search needs an end")
     return array

@@ -135,8 +135,10 @@ class Service:
         as_done   what the value of what was done is called
         features  what states are made of, doses: the parts of actions; of each its title (with the
                   unit), whether more of it means anything (ordered), what is better, the numbers it
-                  may hold where they are few (values), and their names (labels)
-        actions   for each action its doses, and names: its name
+                  may hold where they are few (values), and their names (labels); of a dose that
+                  may be any number its bounds, and with how many decimals it is written
+        actions   for each action its doses, and names: its name; none where doses are not listed:
+                  then an action is the list of its doses
         notes     sentences about all answers: which actions they advise, and the rules of the run
         barred    actions that no answer changes to, by these rules or since they hardly occur
         dial      what a search can be more or less careful about: "doubt", "risk" or nothing, and

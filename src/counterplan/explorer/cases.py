@@ -73,7 +73,10 @@ class Cases(Items):
             self.page(models.CaseQuery())
             first = str(collect(self.results().select(ID).head(1))[0].item())
             taken = self._explainer.actions_taken(self.recorded(first).episode)[0]
-            for edits in ({}, {0: 1 if taken == 0 else 0}):
+            other: Any = 1 if taken == 0 else 0
+            if isinstance(taken, list):
+                other = [dose.bounds[0] for dose in self._labels.doses]
+            for edits in ({}, {0: other}):
                 self.what_if(first, edits)
         except CounterplanError:
             # Neither a run that has just begun nor an episode that cannot be answered is a reason
@@ -85,6 +88,7 @@ class Cases(Items):
         run, labels, explainer = self.run, self._labels, self._explainer
         fixed = explainer.layout.fixed if isinstance(explainer, ContinuousExplainer) else 0
         allowed = explainer.rules(run.question).allowed
+        barred = np.zeros(0) if allowed is None else ~np.asarray(allowed)[: explainer.n_actions]
         return {
             "kind": run.kind,
             "noun": run.terms.noun,
@@ -101,11 +105,16 @@ class Cases(Items):
             "actions": labels.actions,
             "names": [explainer.action_name(action) for action in range(len(labels.actions))],
             "notes": explainer.notes(run.question),
-            "barred": np.flatnonzero(~np.asarray(allowed)[: explainer.n_actions]).tolist(),
+            "barred": np.flatnonzero(barred).tolist(),
             "sense": "max",
             "dial": self._dial,
             "usual": getattr(explainer.completed(run.question), self._dial, None),
         }
+
+    @property
+    def _doses(self) -> list[Column]:
+        """The parts of actions that may be any number; none where actions are listed."""
+        return [one for one in self._labels.doses if one.is_dose]
 
     @property
     def _dial(self) -> str:
@@ -192,7 +201,8 @@ class Cases(Items):
                     recorded.episode, row["changes"], steps.to_dict(as_series=False)
                 )
             if course is not None and self._dial == "risk":
-                course["band"] = self._band(self._replayed(recorded.episode, _edits(row)))
+                edits = {one["t"]: course["actions"][one["t"]] for one in row["changes"]}
+                course["band"] = self._band(self._replayed(recorded.episode, edits))
             answer = _answer(row, course)
         observed = self._observed(recorded)
         return {
@@ -210,7 +220,7 @@ class Cases(Items):
             **self._legend(observed, course),
         }
 
-    def what_if(self, name: str, edits: Mapping[int, int]) -> dict[str, Any]:
+    def what_if(self, name: str, edits: Mapping[int, Any]) -> dict[str, Any]:
         """What the observed actions with these edits, step -> action, would have led to."""
         started = time.perf_counter()
         recorded = self.recorded(name)
@@ -219,7 +229,7 @@ class Cases(Items):
         solved = self._solved(recorded, self._replayed(episode, edits))
         return solved | {"milliseconds": 1000 * (time.perf_counter() - started)}
 
-    def _replayed(self, episode: Episode, edits: Mapping[int, int]) -> Any:
+    def _replayed(self, episode: Episode, edits: Mapping[int, Any]) -> Any:
         problem = self._explainer.problem(episode)
         return replay(**problem, episode=episode, changes=edits, cache=self._rows)
 
@@ -257,11 +267,25 @@ class Cases(Items):
             seconds=question.seconds,
             forbid=(*usual.forbid, *question.forbidden),
             keep=(*usual.keep, *question.fixed),
+            allow=self._allowed(question),
             supported=False if question.anywhere else usual.supported,
             doubt=dials.doubt,
             risk=dials.risk,
         )
         return self._explainer.completed(asked)
+
+    def _allowed(self, question: models.SolveQuestion) -> tuple[Any, ...]:
+        """Of the run's rule for doses and that of a question what both allow."""
+        explainer: Any = self._explainer
+        usual, doses = self.run.question, self._doses
+        if not question.ranges:
+            return usual.allow
+        if not doses or len(question.ranges) != len(doses):
+            raise InputError("ranges are for doses: give the least and the most of each")
+        low, high = explainer.box(replace(usual, supported=False))
+        ends = zip(doses, question.ranges, low, high, strict=True)
+        parts = [f"{one.name}={max(a, b):.12g}..{min(c, d):.12g}" for one, (a, c), b, d in ends]
+        return (" & ".join(parts),)
 
     def answer(self, asked: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
         """The answer to a question that takes longer."""
@@ -309,7 +333,7 @@ class Cases(Items):
         return {"words": words, **both, "ranges": ranges, "by_doubt": rows}
 
     def _check(
-        self, episode: Episode, steps: Iterable[int], actions: Iterable[int], to_do: str = ""
+        self, episode: Episode, steps: Iterable[int], actions: Iterable[Any], to_do: str = ""
     ) -> None:
         decisions, count = self._explainer.decisions(episode), self._explainer.n_actions
         for t in steps:
@@ -317,7 +341,15 @@ class Cases(Items):
                 raise InputError(
                     f"{episode.name}: step {t} has no decision{to_do}; there are 0..{decisions - 1}"
                 )
+        if self._doses:
+            for action in actions:
+                if not isinstance(action, list) or len(action) != len(self._doses):
+                    names = ", ".join(one.name for one in self._doses)
+                    raise InputError(f"action {action} is no list of doses: {names}")
+            return
         for action in actions:
+            if isinstance(action, list):
+                raise InputError(f"action {action} is unknown; here actions are numbers")
             if not 0 <= action < count:
                 raise InputError(f"action {action} is unknown; there are 0..{count - 1}")
 
@@ -339,6 +371,9 @@ class Cases(Items):
         admissible = getattr(self._explainer.model, "admissible", None)
         layout = getattr(self._explainer, "layout", None)
         known, notes = None if layout is None else layout.offer.known, []
+        if self._doses:
+            explainer: Any = self._explainer
+            return [*explainer.beyond(found)]
         for change in changes:
             action, why = change["alternative"], ""
             if known is not None and not known[action]:
@@ -382,8 +417,9 @@ class Cases(Items):
         else:
             named = [name for name in steps if name.startswith(f"{OTHER}{STATE}:")]
             features = np.stack([np.asarray(steps[name]) for name in named], axis=-1)
-            for change in changes:
-                actions[change["t"]] = int(change["alternative"])
+            rows = [dict(zip(steps, row, strict=True)) for row in zip(*steps.values(), strict=True)]
+            for t, action in self._explainer.edits([*changes], rows).items():
+                actions[t] = action
         return {
             "states": features,
             "band": None,
@@ -443,14 +479,13 @@ def _told(row: Row) -> dict[str, Any]:
     }
 
 
-def _edits(row: Row) -> dict[int, int]:
-    """The changes of a row of results, as they would be made by hand."""
-    return {change["t"]: change["alternative"] for change in row["changes"] or ()}
-
-
 def _answer(row: Row, course: Mapping[str, Any] | None) -> dict[str, Any]:
     """A row of results with its course."""
     ends = [f"At the end: {one['text']}" for one in row["predicted"] or ()]
+    changes = [_picked(change, CHANGE) for change in row["changes"] or ()]
+    for change in changes:
+        if course is not None and change["alternative"] is None:  # doses
+            change["alternative"] = course["actions"][change["t"]]
     failed = row["status"] == FAILED
     return {
         **_told(row),
@@ -459,7 +494,7 @@ def _answer(row: Row, course: Mapping[str, Any] | None) -> dict[str, Any]:
         **_picked(row, ("risk", "doubt")),
         "advice": "" if failed else Status(row["status"]).advice,
         **_picked(row, ("method", "nodes")),
-        "changes": [_picked(change, CHANGE) for change in row["changes"] or ()],
+        "changes": changes,
         "support": {
             "supported": row["supported"],
             "far": row["far_from_data"],
@@ -483,6 +518,9 @@ def _about(column: Column, is_fixed: bool = False) -> dict[str, Any]:
         # Names alone have no order.
         "ordered": column.levels is not None or column.labels is None,
         "better": column.better,
+        # Of a dose: between which numbers, and with how many decimals it is written.
+        "bounds": column.bounds if column.is_dose else None,
+        "decimals": column.decimals if column.is_dose else None,
         "values": column.values if few else None,
         "labels": column.labels if few else None,
     }

@@ -19,7 +19,7 @@ from counterplan.tables.parts import LONGEST_ID
 
 # No table has longer episodes, more actions or larger budgets than this.
 LARGEST = 10**6
-MOST_EDITS, MOST_RULES, MOST_LINES = 1_000, 10_000, 200
+MOST_EDITS, MOST_RULES, MOST_LINES, MOST_DOSES = 1_000, 10_000, 200, 1_000
 
 
 def to_json(value: Any) -> bytes:
@@ -114,10 +114,10 @@ class ScenarioQuery(ListQuery):
 
 
 class Edit(Asked):
-    """Another action at a step."""
+    """Another action at a step: its number, or its doses."""
 
     t: Place
-    action: Place
+    action: Place | Annotated[list[Amount], Field(min_length=1, max_length=MOST_DOSES)]
 
 
 class WhatIfQuestion(Asked):
@@ -132,6 +132,7 @@ class SolveQuestion(Asked):
 
     forbidden  actions that nothing may be changed to; one that was taken may stay
     fixed      steps whose action stays as it was
+    ranges     of doses: the least and the most of each that may be advised
     anywhere   whether it may leave the data, though the run has not
     doubt      the weight of the worst causal model, of a discrete model; if not as the run had it
     risk       the share of a model's members that counts, the worst; likewise
@@ -146,6 +147,7 @@ class SolveQuestion(Asked):
     risk: Annotated[float, Field(gt=0, le=1)] | None = None
     forbidden: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
     fixed: Annotated[list[Place], Field(max_length=MOST_RULES)] = []
+    ranges: Annotated[list[tuple[Amount, Amount]], Field(max_length=MOST_DOSES)] = []
     anywhere: bool = False
     seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
     job: JobName | None = None

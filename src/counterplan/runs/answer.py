@@ -12,21 +12,32 @@ from __future__ import annotations
 import io
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from counterplan.runs.explainer import Explainer, PartChange, Prediction
+from counterplan.errors import InputError
+from counterplan.runs.explainer import (
+    ContinuousExplainer,
+    DiscreteExplainer,
+    Explainer,
+    PartChange,
+    Prediction,
+)
 from counterplan.runs.question import Question
+from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.models import model_from_bytes
 from counterplan.tables.parts import Recorded
 
 if TYPE_CHECKING:
     import polars as pl
 
     from counterplan.core.result import Explanation
+    from counterplan.scm.learned import LearnedSCM
     from counterplan.scm.support import Outlier
+    from counterplan.tables.layout import SchemaLayout
 
 FAILED = "failed"
 OUTCOME = "outcome:"
@@ -43,6 +54,8 @@ class ChangeAnswer:
 
     t            the step
     time         when it begins, in the unit of the table
+    observed     the number of the action, and of its
+    alternative  None where actions are doses, which `parts` tell
     date         and as a date, where the table has dates
     parts        the components of the action that change, where it has some
     text         all of it in words
@@ -52,8 +65,8 @@ class ChangeAnswer:
 
     t: int
     time: float
-    observed: int
-    alternative: int
+    observed: int | None
+    alternative: int | None
     observed_label: str
     alternative_label: str
     parts: tuple[PartChange, ...]
@@ -275,8 +288,8 @@ def _changes(
             ChangeAnswer(
                 t=t,
                 time=time,
-                observed=observed,
-                alternative=alternative,
+                observed=None if isinstance(observed, tuple) else observed,
+                alternative=None if isinstance(alternative, tuple) else alternative,
                 observed_label=explainer.action_name(observed),
                 alternative_label=explainer.action_name(alternative),
                 parts=tuple(explainer.changed_parts(observed, alternative)),
@@ -446,3 +459,60 @@ def _change_record(change: Mapping[str, Any], unit: str) -> dict[str, Any]:
 def _whole(value: float) -> float | int:
     """Without a point where there is nothing behind it."""
     return int(value) if float(value).is_integer() else value
+
+
+# --- Who answers ------------------------------------------------------------------------------
+
+# The built-in tables, as descriptions of tasks name them.
+COHORT, ICU = "cohort", "icu"
+DISCRETE, SCHEMA = "discrete", "schema"
+MODEL = "model"
+
+
+def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> Explainer:
+    """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
+    kind = about["kind"]
+    if kind == DISCRETE and isinstance(model, TabularMDP):
+        return DiscreteExplainer(model)
+    if kind == SCHEMA:
+        layout = _schema_layout(model, about["schema"])
+    elif kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
+        from counterplan.domains.icu_episodes import IcuLayout
+        from counterplan.domains.sepsis_table import CohortLayout
+
+        layout = CohortLayout() if kind == COHORT else IcuLayout()
+    else:
+        raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
+    from counterplan.tables.layout import counts_of_model
+
+    layout.counts = counts_of_model(model, layout.choices)
+    if isinstance(model, TabularMDP):
+        return DiscreteExplainer(model, layout)
+    if layout.doses:
+        # Here, since it loads what other tables have no use for.
+        from counterplan.runs.dose_explainer import DoseExplainer
+
+        return DoseExplainer(model, layout)
+    return ContinuousExplainer(model, layout)
+
+
+def _schema_layout(model: TabularMDP | LearnedSCM, schema: Any) -> SchemaLayout:
+    """What a table means by its schema, with what the model has learned of its rewards."""
+    from counterplan.tables.layout import SchemaLayout, layout_of_model
+    from counterplan.tables.schema import schema_from_dict
+
+    own, layout = layout_of_model(model), SchemaLayout(schema_from_dict(schema))
+    if own is not None:
+        if not own.has_same_rewards(layout.schema):
+            raise InputError(
+                "its columns of rewards and costs are not those that the model was learned with: "
+                "fit it anew"
+            )
+        layout.exact, layout.learned = own.exact, own.learned
+    return layout
+
+
+def stored_explainer(description: Mapping[str, Any], read: Callable[[str], bytes]) -> Explainer:
+    """The explainer of a task, from its description and its files."""
+    name = MODEL + description["model_suffix"]
+    return open_explainer(model_from_bytes(name, read(name)), description["subject"])

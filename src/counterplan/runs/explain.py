@@ -30,25 +30,22 @@ from counterplan.core.shown import Drawn, takes
 from counterplan.core.table import table_columns
 from counterplan.errors import CounterplanError, FileError, InputError
 from counterplan.runs.answer import (
-    Answer,
-    answers,
-    failed_answer,
-    parquet_bytes,
-    results_table,
-    trajectories_table,
-)
-from counterplan.runs.cohort import RunSettings, RunSummary, run_cohort
-from counterplan.runs.explainer import (
     COHORT,
     DISCRETE,
     ICU,
     MODEL,
     SCHEMA,
-    ContinuousExplainer,
-    Explainer,
+    Answer,
+    answers,
+    failed_answer,
     open_explainer,
+    parquet_bytes,
+    results_table,
     stored_explainer,
+    trajectories_table,
 )
+from counterplan.runs.cohort import RunSettings, RunSummary, run_cohort
+from counterplan.runs.explainer import ContinuousExplainer, Explainer
 from counterplan.runs.question import EXACT, Question
 from counterplan.runs.run import RESULTS, STATUSES, TRAJECTORIES, Run, open_run
 from counterplan.runs.store import sha256
@@ -75,6 +72,8 @@ COHORT_SECONDS = 60.0
 # about a minute on the longest stays of the MIMIC-III demo (43 steps, 200 hidden units), and 2 to
 # 20 seconds on 20 steps.
 COHORT_NODES = 20_000
+# Of boxes of doses: some 5 seconds with 16 members.
+DOSE_NODES = 1_000
 # Options of a run that decide nothing of its results.
 PLACES = ("workers", "cluster", "again")
 # Every built-in table of intensive care has one of these columns.
@@ -247,7 +246,8 @@ class Cohort:
         self.explainer.rules(question)
         is_limited = question.nodes is not None or question.seconds is not None
         if self._is_searched(question) and not is_limited:
-            question = replace(question, nodes=COHORT_NODES)
+            doses = self.explainer.layout is not None and bool(self.explainer.layout.doses)
+            question = replace(question, nodes=DOSE_NODES if doses else COHORT_NODES)
         hashes = {"model": sha256(self.model), "input": _checksum(self.table)}
         if "schema" in self.about:
             hashes["schema"] = sha256(json.dumps(self.about["schema"], sort_keys=True).encode())

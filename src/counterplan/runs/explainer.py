@@ -5,13 +5,14 @@ the episode poses, the names of actions, and the data that the model was learned
 
     discrete     a tabular model; a policy answers
     stays        a neural model of one of the built-in tables of intensive care
-    schema       either kind of model, on a table that a schema describes
+    schema       either kind of model, on a table that a schema describes; with doses see
+                 `dose_explainer`
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,7 +26,6 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.runs.question import EXACT, RULES, Question, read_rules
 from counterplan.scm.tabular import TabularMDP
-from counterplan.tables.models import model_from_bytes
 from counterplan.tables.schema import Column, Grid
 
 if TYPE_CHECKING:
@@ -119,8 +119,9 @@ class Explainer(ABC):
         return len(episode) - bool(is_over)
 
     @abstractmethod
-    def problem(self, episode: Episode) -> Mapping[str, Any]:
-        """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`."""
+    def problem(self, episode: Episode, question: Question | None = None) -> Mapping[str, Any]:
+        """What `explain` takes for this episode: `scm`, and for vectors `actions` and `reward`. No
+        question is asked about a plan by hand."""
 
     def constraints(self, episode: Episode, question: Question) -> Constraints:
         """What an episode rules out, the question, and that which hardly occurs in the data."""
@@ -227,7 +228,7 @@ class Explainer(ABC):
         question = self.completed(question)
         dials = {name: getattr(question, name) for name in ("risk", "doubt")}
         options: dict[str, Any] = {
-            **self.problem(episode),
+            **self.problem(episode, question),
             **{name: value for name, value in dials.items() if value is not None},
             "episode": episode,
             "progress": progress,
@@ -278,8 +279,13 @@ class Explainer(ABC):
         return [()] * len(explanation.changes)
 
     @abstractmethod
-    def actions_taken(self, episode: Episode) -> list[int | None]:
-        """The number of each action of an episode, None where nothing was decided."""
+    def actions_taken(self, episode: Episode) -> list[Any]:
+        """Each action of an episode, its number or its doses; None where nothing was decided."""
+
+    def edits(self, changes: Sequence[Mapping[str, Any]], steps: Any) -> dict[int, Any]:
+        """The changes of a row of results as `replay` takes them; `steps` are the rows of its
+        trajectory, by t."""
+        return {one["t"]: one["alternative"] for one in changes}
 
     def support(self, explanation: Any) -> Support:
         """How far an explanation leaves the data that the model was learned from."""
@@ -319,19 +325,19 @@ class Explainer(ABC):
         found: dict[str, list[str | None]] = {}
         if self.states is not None:
             found["state_label"] = [self.states.name(int(state)) for state in states]
-        names = [self.action_name(int(action)) for action in actions]
+        names = [self.action_name(action) for action in actions]
         return {**found, "action_label": [*names, *[None] * (T - len(names))]}
 
-    def action_name(self, action: int) -> str:
-        layout = self.layout
-        return self.choices.name(action) if layout is None else layout.action_name(action)
+    def action_name(self, action: Any) -> str:
+        layout, number = self.layout, int(action)
+        return self.choices.name(number) if layout is None else layout.action_name(number)
 
-    def change_text(self, observed: int, alternative: int) -> str:
+    def change_text(self, observed: Any, alternative: Any) -> str:
         """What is changed about an action: "rest -> walk", "vasopressor 0 -> 2"."""
         assert self.layout is not None
         return self.layout.change_in_words(observed, alternative)
 
-    def changed_parts(self, observed: int, alternative: int) -> list[PartChange]:
+    def changed_parts(self, observed: Any, alternative: Any) -> list[PartChange]:
         """The components that change; none where an action has none."""
         layout = self.layout
         if layout is None or layout.no_action in (observed, alternative):
@@ -373,7 +379,7 @@ class DiscreteExplainer(Explainer):
 
         return {"scm": GumbelMaxSCM(self.mdp)}
 
-    def problem(self, episode: Episode) -> Mapping[str, Any]:
+    def problem(self, episode: Episode, question: Question | None = None) -> Mapping[str, Any]:
         return self._problem
 
     @property
@@ -413,7 +419,7 @@ class DiscreteExplainer(Explainer):
             return None
         return values_ahead(self.mdp, visits, len(self.layout.choices), 2 * ends["horizon"])
 
-    def actions_taken(self, episode: Episode) -> list[int | None]:
+    def actions_taken(self, episode: Episode) -> list[Any]:
         return [None if a == self.no_action else int(a) for a in episode.actions]
 
     def support(self, explanation: Any) -> Support:
@@ -500,7 +506,7 @@ class DiscreteExplainer(Explainer):
         episode, path = explanation.episode, explanation.most_likely
         return (episode.states, episode.actions), (path.states, path.actions)
 
-    def change_text(self, observed: int, alternative: int) -> str:
+    def change_text(self, observed: Any, alternative: Any) -> str:
         if self.layout is None:
             return f"{self.action_name(observed)} -> {self.action_name(alternative)}"
         return super().change_text(observed, alternative)
@@ -521,7 +527,7 @@ class ContinuousExplainer(Explainer):
         self.step_columns = tuple(f"{kind}:{name}" for kind in names for name in names[kind])
         super().__init__(scm, layout)
 
-    def problem(self, episode: Episode) -> Mapping[str, Any]:
+    def problem(self, episode: Episode, question: Question | None = None) -> Mapping[str, Any]:
         reward = self.layout.reward(episode)
         return {"scm": self.scm, "actions": self.layout.action_set(episode), "reward": reward}
 
@@ -555,8 +561,8 @@ class ContinuousExplainer(Explainer):
         model = prepare_member(explanation.problem, explanation.problem.scm)
         steps = [change.t for change in explanation.changes]
         # The whole sequence, and without one change each.
-        fewer = np.repeat(explanation.actions[None], 1 + len(steps), axis=0)
-        fewer[np.arange(1, len(fewer)), steps] = explanation.observed[steps]
+        fewer = np.repeat(explanation.indices[None], 1 + len(steps), axis=0)
+        fewer[np.arange(1, len(fewer)), steps] = model.observed[steps]
         states = model.trajectories(fewer)
         earned = model.earned(states, fewer)
         ahead = following.along(schema, explanation.episode)
@@ -591,7 +597,7 @@ class ContinuousExplainer(Explainer):
                     found[-1].append(self.components[part])
         return found
 
-    def actions_taken(self, episode: Episode) -> list[int | None]:
+    def actions_taken(self, episode: Episode) -> list[Any]:
         from counterplan.scm.point import action_indices, action_vectors
 
         # Nothing is decided in the last state.
@@ -674,53 +680,3 @@ class ContinuousExplainer(Explainer):
     def step_values(self, episode: Episode, states: Any, actions: Any) -> Sequence[Any]:
         vectors = self.layout.action_set(episode)[np.arange(len(episode) - 1), actions]
         return [*states.T, *([*values, None] for values in vectors.T)]
-
-
-# The built-in tables, as descriptions of tasks name them.
-COHORT, ICU = "cohort", "icu"
-DISCRETE, SCHEMA = "discrete", "schema"
-MODEL = "model"
-
-
-def open_explainer(model: TabularMDP | LearnedSCM, about: Mapping[str, Any]) -> Explainer:
-    """The explainer of episodes of a kind: "kind", and for that of a schema "schema"."""
-    kind = about["kind"]
-    if kind == DISCRETE and isinstance(model, TabularMDP):
-        return DiscreteExplainer(model)
-    if kind == SCHEMA:
-        layout = _schema_layout(model, about["schema"])
-    elif kind in (COHORT, ICU) and not isinstance(model, TabularMDP):
-        from counterplan.domains.icu_episodes import IcuLayout
-        from counterplan.domains.sepsis_table import CohortLayout
-
-        layout = CohortLayout() if kind == COHORT else IcuLayout()
-    else:
-        raise InputError(f"a {type(model).__name__} has no answers about {kind!r}")
-    from counterplan.tables.layout import counts_of_model
-
-    layout.counts = counts_of_model(model, layout.choices)
-    if isinstance(model, TabularMDP):
-        return DiscreteExplainer(model, layout)
-    return ContinuousExplainer(model, layout)
-
-
-def _schema_layout(model: TabularMDP | LearnedSCM, schema: Any) -> SchemaLayout:
-    """What a table means by its schema, with what the model has learned of its rewards."""
-    from counterplan.tables.layout import SchemaLayout, layout_of_model
-    from counterplan.tables.schema import schema_from_dict
-
-    own, layout = layout_of_model(model), SchemaLayout(schema_from_dict(schema))
-    if own is not None:
-        if not own.has_same_rewards(layout.schema):
-            raise InputError(
-                "its columns of rewards and costs are not those that the model was learned with: "
-                "fit it anew"
-            )
-        layout.exact, layout.learned = own.exact, own.learned
-    return layout
-
-
-def stored_explainer(description: Mapping[str, Any], read: Callable[[str], bytes]) -> Explainer:
-    """The explainer of a task, from its description and its files."""
-    name = MODEL + description["model_suffix"]
-    return open_explainer(model_from_bytes(name, read(name)), description["subject"])

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from counterplan.core.parquet import check_density, decoded
 from counterplan.core.shown import Drawn, higher, takes
 from counterplan.errors import FileError, InputError
-from counterplan.runs.explainer import COHORT, DISCRETE, ICU, SCHEMA, stored_explainer
+from counterplan.runs.answer import COHORT, DISCRETE, ICU, SCHEMA, stored_explainer
 from counterplan.runs.question import Question
 from counterplan.runs.store import (
     INPUTS,

@@ -78,6 +78,9 @@ MOST_VALUES = 1_000
 MOSTLY = 0.9
 
 
+IDLE = "empty once in every episode, as where nothing is done any more"
+A_DOSE = "a dose, any number between low and high: write what may be advised"
+
 # A column with its role, and why.
 Guess: TypeAlias = tuple[Column, str]
 
@@ -175,6 +178,8 @@ def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
         return Column(name, "cost"), "by its name: less is better"
     if ACTION.fullmatch(called) and (chosen := profile.choice("action", MOST_LEVELS)):
         return chosen, "by its name"
+    if ACTION.fullmatch(called) and (dose := profile.dose()):
+        return dose, f"by its name; {A_DOSE}"
     if profile.values is not None and len(profile.values) == 1:
         return Column(name, "ignore"), "the same in every row"
     if (
@@ -193,7 +198,9 @@ def _guess(profile: ColumnProfile, rows: int, episodes: int) -> Guess:
         and profile.missing == episodes
         and (chosen := profile.choice("action", MOST_LEVELS))
     ):
-        return chosen, "empty once in every episode, as where nothing is done any more"
+        return chosen, IDLE
+    if not constant and profile.missing == episodes and (dose := profile.dose()):
+        return dose, f"{IDLE}; {A_DOSE}"
     if constant and profile.missing == rows - episodes and rows > episodes:
         how = '; to optimise it: role = "cost" or "reward", when = "last"'
         return Column(name, "outcome"), f"once in every episode{how if profile.is_number else ''}"
@@ -216,8 +223,8 @@ def _guess_action(path: str | Path, guesses: list[Guess], columns: Sequence[Colu
             guesses[place] = chosen, why
             return
     raise FileError(
-        f"{path}: no column looks like an action; name it 'action' (or 'a_...', one for each "
-        f"component), with at most {MOST_LEVELS} different values: bin doses into levels first"
+        f"{path}: no column looks like an action; name it 'action' (or 'a_...', 'dose_...', one "
+        f"for each component); what holds more than {MOST_LEVELS} different numbers is a dose"
     )
 
 
@@ -228,10 +235,13 @@ def _ignore_doubles(guesses: list[Guess]) -> list[Guess]:
     actions = [column.name for column, _ in guesses if column.role == "action"]
     parts = [name for name in actions if "_" in name]
     stems = {name.partition("_")[2].lower(): name for name in parts}
+    is_listed = any(one.role == "action" and not one.is_dose for one, _ in guesses)
     is_earned = any(one.role == "reward" and one.when == STEP for one, _ in guesses)
 
     def is_double(column: Column) -> str:
         stem = column.name.lower().partition("_")[0]
+        if column.is_dose and is_listed:
+            return 'a dose: any number; beside actions with levels, give levels or "contextual"'
         if column.name in actions and column.name not in parts and len(parts) > 1:
             return f"seems to number the combinations of {' and '.join(parts)}"
         if column.role == "state" and stem in stems:
@@ -469,6 +479,13 @@ class ColumnProfile:
         # Of those that differ in capitals only, one.
         labels = tuple(sorted({one.casefold(): one for one in sorted(self.values or ())}.values()))
         return Column(self.name, role, labels=labels) if 2 <= len(labels) <= most else None
+
+    def dose(self) -> Column | None:
+        """A column of doses, between none (or the least) and the largest seen; None unless it
+        holds numbers that differ."""
+        if not (self.is_number and self.low < self.high):
+            return None
+        return Column(self.name, "action", low=min(self.low, 0.0), high=self.high)
 
 
 class TableProfile:

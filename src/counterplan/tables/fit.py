@@ -279,9 +279,10 @@ def learn(
         found["neural"] = network
     scm, why = _chosen(found, "learner" in settings)
     scm = replace(scm, about={**scm.about, "training": {**scm.about["training"], **why}})
-    chosen = every.actions[:, : len(layout.choices.columns)]
-    layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
-    scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
+    if not layout.doses:
+        chosen = every.actions[:, : len(layout.choices.columns)]
+        layout.counts = np.bincount(layout.choices.cells(chosen), minlength=len(layout.choices))
+        scm = replace(scm, about={**scm.about, ACTIONS: layout.occurring()})
     if apart := layout.set_apart(table):
         scm = replace(scm, about={**scm.about, IMPLAUSIBLE: apart})
     if not support:

@@ -188,6 +188,11 @@ def _trajectory(layout: SchemaLayout, one: Recorded) -> tuple[FloatArray, IntArr
     """Observations (T, D), numbers of actions (T,) of which the last is repeated where nothing was
     done, and rewards (T,), 0 where the table does not say."""
     episode, chosen, T = one.episode, len(layout.choices.columns), len(one.episode)
+    if layout.doses:
+        raise InputError(
+            f"column {layout.doses[0].name!r} is a dose, and here actions are numbered: give its "
+            "levels in the schema"
+        )
     if layout.states is not None:
         states, given = layout.states.vectors[episode.states], episode.actions
         given = given if given[-1] != layout.no_action else given[:-1]

@@ -101,17 +101,17 @@ class SchemaLayout:
         """States from the range seen (that is plausible), actions from the range of their levels,
         to [-0.5, 0.5]."""
         low, high = self.state_ranges(table)
-        for name, start, end in zip(self.features, low, high, strict=True):
+        taken = [*zip(self.schema.components, table.actions[table.acts].T, strict=True)]
+        given = [(one.name, *plausible_range(values)) for one, values in taken if one.is_dose]
+        for name, start, end in [*zip(self.features, low, high, strict=True), *given]:
             if start == end:
                 raise InputError(
                     f"column {name!r} is {start:g} in every row, so nothing can be learned about "
                     "it; give it role = 'ignore' in the schema"
                 )
         ends = [
-            (min(column.values), max(column.values)) if column.values else plausible_range(taken)
-            for column, taken in zip(
-                self.schema.components, table.actions[table.acts].T, strict=True
-            )
+            (min(column.values), max(column.values)) if column.values else plausible_range(values)
+            for column, values in taken
         ]
         lowest, highest = np.array(ends).T
         # An input that is replayed may well be the same everywhere.
@@ -152,13 +152,22 @@ class SchemaLayout:
             return None
         return [inf if column.categories else limit for column in self.schema.components]
 
-    def action_set(self, episode: Episode) -> FloatArray:
-        """(T-1, N, d) every combination of levels, what is not chosen as it was in the episode."""
+    @property
+    def doses(self) -> tuple[Column, ...]:
+        """The action columns where they are doses: not listed, but any number between bounds."""
+        return tuple(column for column in self.choices.columns if column.is_dose)
+
+    def check_actions(self, episode: Episode) -> None:
+        """Raise unless an episode has the action vectors of this table."""
         if episode.actions.ndim != 2 or episode.actions.shape[1] != len(self.actions):
             raise InputError(
                 f"{episode.name}: actions have shape {episode.actions.shape}, expected "
                 f"(T-1, {len(self.actions)}): {', '.join(self.actions)}"
             )
+
+    def action_set(self, episode: Episode) -> FloatArray:
+        """(T-1, N, d) every combination of levels, what is not chosen as it was in the episode."""
+        self.check_actions(episode)
         steps, chosen = len(episode) - 1, len(self.choices.columns)
         vectors = np.empty((steps, len(self.choices), len(self.actions)))
         vectors[:, :, :chosen] = self.choices.vectors
@@ -171,7 +180,8 @@ class SchemaLayout:
     def reward(self, episode: Episode) -> LinearReward | EpisodeReward: ...
     def reward(self, episode: Episode | None = None) -> LinearReward | EpisodeReward:
         """What states are worth, by the columns that say what is better and as learned; what
-        actions earn, and the end of an episode, are known for each `episode` only."""
+        actions earn (doses: `Learned.worth`), and the end of an episode, are known for each
+        `episode` only."""
         schema, learned, exact = self.schema, self.learned, self.exact
         weights = np.array([column.merit for column in schema.features])
         state = LinearReward(weights)
@@ -196,6 +206,8 @@ class SchemaLayout:
                 state.weights + more.weights, state.constant + more.constant, more.covariance
             )
         final = learned.final_rewards(schema, episode)
+        if self.doses:
+            return EpisodeReward(state, final)
         return EpisodeReward(state, final, learned.action_rewards(schema, self.action_set(episode)))
 
     def has_same_rewards(self, schema: Schema) -> bool:
@@ -291,6 +303,9 @@ class SchemaLayout:
     def offer(self) -> Offer:
         """Which actions may be advised, by the schema and by what occurs in the data."""
         grid, counts, listed = self.choices, self.counts, self.schema.combinations
+        if self.doses:
+            every = ", ".join(map(_dose_in_words, self.doses))
+            return Offer(np.ones(0, np.bool_), None, f"doses: {every}", f"Advises {every}.")
         *others, last = (column.name for column in grid.columns)
         every = f"combinations of {', '.join(others)} and {last}" if others else f"values of {last}"
         every, least = f"{len(grid):,} {every}", counted(self.schema.min_count, "time")
@@ -337,6 +352,16 @@ class SchemaLayout:
         assert self.states is not None
         worth = self.states.vectors @ [column.merit for column in self.schema.features]
         return np.asarray(worth, dtype=np.float64)
+
+
+def _dose_in_words(column: Column) -> str:
+    """ "propofol 0 to 200 mg/h (up to 40 from row to row, 2000 in all)"."""
+    (low, high), unit = column.bounds, f" {column.unit}".rstrip()
+    limits = [f"up to {column.step:g} from row to row"] if column.step is not None else []
+    limits += [f"{column.total:g} in all"] if column.total is not None else []
+    return f"{column.name} {low:g} to {high:g}{unit}" + (
+        f" ({', '.join(limits)})" if limits else ""
+    )
 
 
 def check_reward(schema: Schema) -> None:

@@ -530,7 +530,7 @@ def _positivity(table: _Table) -> Iterator[Finding]:
     places = table.some(table.usable)
     grown, inputs = table.owner[places] % 2 == 0, list(_inputs(table, places))
     for one, values in actions:
-        taken, told = values[places], []
+        taken, told = _in_levels(one, values[places]), []
         for leaf, words in _leaves(inputs, taken, grown):
             levels, counts = np.unique(taken[leaf & ~grown], return_counts=True)
             if counts.sum() >= LEAF / 2 and counts.max() > (1.0 - RARE) * counts.sum():
@@ -550,7 +550,17 @@ def _positivity(table: _Table) -> Iterator[Finding]:
         yield Finding(WARNING, "positivity", one.name, text, round(share * table.acts.sum()))
 
 
+def _in_levels(column: Column, values: FloatArray) -> FloatArray:
+    """Doses as the nearest of five levels over their range; the values of others."""
+    if not column.is_dose:
+        return values
+    low, wide = values.min(), max(float(np.ptp(values)), np.finfo(float).tiny)
+    return np.asarray(low + np.round(4.0 * (values - low) / wide) / 4.0 * wide)
+
+
 def _level(column: Column, value: float) -> str:
+    if column.is_dose:
+        return f"about {column.amount(value)} {column.unit}".rstrip()
     return repr(column.value_name((column.values or ()).index(value)))
 
 

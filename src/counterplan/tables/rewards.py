@@ -5,7 +5,8 @@
                 P(y = 1) = 1 / (1 + exp(-c - w . x(s_T)))        the Laplace approximation
     afterwards  the next H rewards, added up, = c + w . x(s) + noise, by least squares
 
-x() has a column for each number, and for each category, or level of an action, but the first. H is
+x() has a column for each number or dose, and for each category, or level of an action, but the
+first. H is
 half the usual length of an episode. A reward that is exactly so is taken as it is; of one that is
 nearly so R² is told, and one that is not is refused. One that bends, and that the state of its row
 tells alone (it is best somewhere in the middle), is learned as one more state instead. How well the
@@ -159,6 +160,14 @@ class Learned:
         weights = np.array(self.step.weights)[len(self.step.weights) - x.shape[1] :]
         return np.asarray((x @ weights).reshape(vectors.shape[:2]))
 
+    def worth(self, schema: Schema) -> FloatArray:
+        """What a unit of each dose earns."""
+        doses = [one for one in schema.components if one.is_dose]
+        if self.step is None:
+            return np.zeros(len(doses))
+        states = coded(schema.features, np.zeros((1, len(schema.features)))).shape[1]
+        return np.array(self.step.weights)[states : states + len(doses)]
+
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Learned:
         """What `asdict` gave."""
@@ -176,7 +185,7 @@ def coded(columns: Sequence[Column], values: FloatArray) -> FloatArray:
     """(n, p) the columns x of values (n, columns)."""
     parts = [np.empty((len(values), 0))]
     for column, given in zip(columns, values.T, strict=True):
-        if column.categories or column.role == "action":
+        if column.categories or (column.role == "action" and not column.is_dose):
             parts.append(given[:, None] == np.array(column.values)[1:])
         else:
             parts.append(given[:, None])

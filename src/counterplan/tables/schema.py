@@ -26,6 +26,14 @@
     levels = [0, 1, 2, 3, 4]      # the numbers that the table may hold
     labels = ["none", "low", "middle", "high", "highest"]
 
+    [columns.propofol]            # an action without levels is a dose: any number from low to high
+    role = "action"
+    unit = "mg/h"
+    low = 0
+    high = 200
+    step = 40                     # the most by which it may differ from the row before or after
+    total = 2000                  # the most that may be advised over an episode
+
     [columns.readmitted]
     role = "cost"                 # less is better; a reward is more of it, or says `better`
     weight = 100                  # rewards and costs are added up
@@ -35,7 +43,8 @@ With final = "value" in [table] the last state of an episode counts for what usu
 A column with levels takes these values. One with labels only holds categories: models of continuous
 states see a column of their own for each, so that none lies between others, unless ordered = true,
 which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
-changes fastest; combinations that occur in the data may be advised. The problem is discrete if
+changes fastest; combinations that occur in the data may be advised. Doses are not listed: either
+all action columns are, or none. The problem is discrete if
 every state column has labels or levels that are whole numbers: then the state columns form a grid
 too (fixed ones included). It is continuous otherwise, or where [table] says kind = "continuous". A
 column that the schema does not name is not read.
@@ -78,7 +87,7 @@ KEYS = {
     "state": (*MEASURED, "better", "weight"),
     "fixed": MEASURED,
     "contextual": MEASURED,
-    "action": ("role", "unit", "missing", "levels", "labels", "ordered"),
+    "action": (*MEASURED, "step", "total"),
     "reward": ("role", "unit", "low", "high", "labels", "better", "weight", "when"),
     "cost": ("role", "unit", "low", "high", "labels", "weight", "when"),
     "outcome": ("role", "unit"),
@@ -119,6 +128,8 @@ class Column:
              0 up
     labels   their names; without levels the texts that it may hold
     ordered  whether labels without levels stand for a scale, from the first to the last
+    step     of a dose: the most by which it may differ from the row before or after; None: any
+    total    of a dose: the most that may be advised over an episode; None: any
     """
 
     name: str
@@ -134,6 +145,30 @@ class Column:
     outside: str = REFUSE
     ordered: bool = False
     when: str = STEP
+    step: float | None = None
+    total: float | None = None
+
+    @property
+    def is_dose(self) -> bool:
+        """Whether it is an action that may be any number between its bounds."""
+        return self.role == "action" and self.labels is None and self.levels is None
+
+    @property
+    def decimals(self) -> int:
+        """How many decimals a dose is written with: a thousandth of its range, or less."""
+        low, high = self.bounds
+        return max(0, 3 - math.floor(math.log10(high - low)))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the most that a dose may be."""
+        assert self.low is not None
+        assert self.high is not None
+        return self.low, self.high
+
+    def amount(self, dose: float) -> str:
+        """A dose as text, without its unit."""
+        return f"{dose + 0.0:.{self.decimals}f}"
 
     @property
     def categories(self) -> int:
@@ -495,10 +530,13 @@ def _column_problems(place: str, name: Any, given: Any) -> Iterator[str]:
     if given.get("ordered") and ("levels" in given or "labels" not in given):
         yield f"{place}.ordered: is said of labels without levels only; remove it"
     if not {"levels", "labels"} & set(given):
-        if role == "action":
-            yield f"{place}: has no levels; list what could be done: levels = [0, 1, 2] or labels"
+        if role == "action" and not {"low", "high"} <= set(given):
+            yield (
+                f"{place}: has no levels; list what could be done: levels = [0, 1, 2] or labels, "
+                "or give low and high of a dose that may be any number between"
+            )
         return
-    for key in ("low", "high", "outside"):
+    for key in ("low", "high", "outside", "step", "total"):
         if key in given:
             yield f"{place}.{key}: says nothing beside levels or labels; remove it"
     if given.get("missing") in (MEAN, MEDIAN):
@@ -526,7 +564,18 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
             f"columns: the levels of the action columns combine to {actions:,} actions, more than "
             f"{MOST_ACTIONS:,}; give fewer levels"
         )
-    yield from _wrong_combinations(table.get("combinations", OBSERVED), of["action"])
+    doses = [one.name for one in of["action"] if one.is_dose]
+    listed = [one.name for one in of["action"] if not one.is_dose]
+    if doses and listed:
+        yield (
+            f"columns.{_place(listed[0])}: has levels or labels, but {doses[0]!r} is a dose, any "
+            "number between low and high; list the levels of every action or of none, or give "
+            'what is not chosen role = "contextual"'
+        )
+    elif doses and "combinations" in table:
+        yield f"table.combinations: {doses[0]!r} is a dose, and doses are not listed; remove it"
+    else:
+        yield from _wrong_combinations(table.get("combinations", OBSERVED), of["action"])
     if table.get("kind", implied_kind(of["state"])) == CONTINUOUS or not of["state"]:
         for column in of["state"]:
             if column.categories:
@@ -539,7 +588,7 @@ def _together(table: Mapping[str, Any], columns: Mapping[str, Any]) -> Iterator[
     why = 'since the states are discrete (or say kind = "continuous" in [table])'
     if table.get("gaps") == INPUT:
         yield f'table.gaps: "input" has no meaning {why}; use "allow"'
-    for column in (*of["fixed"], *of["state"], *of["contextual"]):
+    for column in (*of["fixed"], *of["state"], *of["contextual"], *of["action"]):
         place = f"columns.{_place(column.name)}"
         if column.role == "contextual":
             yield f"{place}.role: 'contextual' has no meaning {why}; use another role"
@@ -575,7 +624,7 @@ def _wrong(key: str, value: Any) -> str | None:
         is_far = is_number and LARGEST_NUMBER < abs(value) < math.inf
         why = f"is too far from 0, {LARGEST_NUMBER:g} at most" if is_far else "is no finite number"
         return f"{shown(value)} {why}; correct or remove it"
-    if key in ("step", "increment", "weight") and not (_is_finite(value) and value > 0):
+    if key in ("step", "total", "increment", "weight") and not (_is_finite(value) and value > 0):
         why = "is too large" if is_number and value > 0 else "is no number above 0"
         return f"{shown(value)} {why}; give a number above 0 and at most {LARGEST_NUMBER:g}"
     if key == "min_count" and not (_is_finite(value) and value >= 1 and value == int(value)):

@@ -34,7 +34,7 @@ class Labels:
 
     features  the numbers of a state
     doses     the parts of an action that can be chosen
-    actions   (N, doses) the doses that each action stands for
+    actions   (N, doses) the doses that each action stands for; none where they may be any numbers
     states    (S, features) the features of each discrete state, nan where one means nothing; None
               where states are vectors
     endings   names of discrete states in which an episode is over
@@ -188,7 +188,8 @@ def _of_layout(layout: SchemaLayout) -> Labels:
     if layout.dose_unit:
         doses = tuple(replace(dose, unit=layout.dose_unit) for dose in doses)
     grid = None if states is None else states.vectors
-    return Labels(schema.features, doses, choices.vectors, grid, step=schema.step, unit=schema.unit)
+    listed = np.zeros((0, len(doses))) if layout.doses else choices.vectors
+    return Labels(schema.features, doses, listed, grid, step=schema.step, unit=schema.unit)
 
 
 def _of_icu_sepsis(model: IcuSepsis) -> Labels:
@@ -254,6 +255,10 @@ def moves_of(changes: Iterable[Change], labels: Labels) -> tuple[Move, ...]:
     found: list[Move] = []
     known = range(len(labels.actions))
     for t, observed, alternative in changes:
+        if isinstance(observed, tuple) and isinstance(alternative, tuple):  # doses themselves
+            both = zip(labels.doses, observed, alternative, strict=False)
+            found += [move(t, dose, old, new) for dose, old, new in both if old != new]
+            continue
         if observed not in known or alternative not in known:
             found.append(Move(t, "action", math.nan, math.nan, f"{observed} → {alternative}"))
             continue
@@ -265,6 +270,8 @@ def moves_of(changes: Iterable[Change], labels: Labels) -> tuple[Move, ...]:
 def move(t: int, dose: Column, before: float, after: float) -> Move:
     """A change of one dose, in the words of its column."""
     names = value_names(dose)
+    if dose.is_dose and dose.low is not None:
+        before, after = (round(one, dose.decimals) for one in (before, after))
     if before not in names or after not in names:
         return Move(t, with_unit(dose), before, after)
     text = f"{names[before]} → {names[after]}"

@@ -4,7 +4,8 @@
 //
 //     id, k        which case, how many changes at most
 //     edit         actions chosen by hand, by step
-//     forbid, fix  rules for the search
+//     forbid, fix  rules for the search, and
+//     ranges       between which numbers doses may be
 //     anywhere     whether the search may leave the data
 //     dial         how careful it is, if not as the run was
 //     solved       whether it was searched again, under these rules, although the run has an answer
@@ -12,7 +13,7 @@
 
 import { finished, get, isDropped, post } from "./api.js";
 import { calmly, fill, h, say, undisturbed } from "./dom.js";
-import { show } from "./format.js";
+import { isSameAction, show } from "./format.js";
 import { cards, heading, notices, proof } from "./judgement.js";
 import { pictures } from "./picture.js";
 import { restsPanel } from "./rests.js";
@@ -27,6 +28,7 @@ export async function showCase({ run, settings, place, back, ending }) {
     k: settings.get("k") === null ? null : Number(settings.get("k")),
     edits: edits(settings.get("edit")),
     forbidden: numbers(settings.get("forbid")),
+    ranges: rangesOf(run, settings.get("ranges")),
     fixed: numbers(settings.get("fix")),
     anywhere: settings.get("anywhere") === "1",
     dial: dialOf(settings.get("dial")),
@@ -39,6 +41,13 @@ export async function showCase({ run, settings, place, back, ending }) {
   view.case = await get("case", { id, k: view.k }, ending.signal);
   if (view.k === null) view.k = view.case.answer?.k ?? run.budgets.at(-1);
   new CaseView(view, place);
+}
+
+/** The least and the most of each dose; null where nothing is said of them. */
+function rangesOf(run, text) {
+  const ends = text ? text.split(":").map(Number) : [];
+  if (!run.doses[0]?.bounds || ends.length !== 2 * run.doses.length || !ends.every(Number.isFinite)) return null;
+  return run.doses.map((_, place) => [ends[2 * place], ends[2 * place + 1]]);
 }
 
 /** A number from 0 to 1; null where there is none. */
@@ -74,14 +83,19 @@ class CaseView {
   }
 
   get hasRules() {
-    return this.view.forbidden.size > 0 || this.view.fixed.size > 0 || this.view.anywhere || this.view.dial !== null;
+    return this.view.forbidden.size > 0 || this.view.ranges !== null || this.view.fixed.size > 0 || this.view.anywhere || this.view.dial !== null;
   }
 
   /** Show what the address says: the run's own answer, or one to be found first. */
   async begin() {
     const view = this.view;
     view.best = view.case.answer;
-    for (const [t, action] of view.edits) if (action === view.case.observed.actions[t]) view.edits.delete(t);
+    const doses = view.run.doses.length;
+    for (const [t, action] of view.edits) {
+      // An address may have been made for another run.
+      const isKnown = view.run.doses[0]?.bounds ? action.length === doses : Number.isInteger(action);
+      if (!isKnown || isSameAction(action, view.case.observed.actions[t])) view.edits.delete(t);
+    }
     this.draw();
     if (view.edits.size) this.ask();
     if (view.case.observed.states.length && (view.solved || !this.isStored)) await this.solve(view.solved);
@@ -90,7 +104,7 @@ class CaseView {
   note() {
     const view = this.view;
     note("case", {
-      id: view.id, k: view.k, edit: editsText(view.edits), forbid: numbersText(view.forbidden), fix: numbersText(view.fixed), anywhere: view.anywhere ? "1" : "", dial: view.dial,
+      id: view.id, k: view.k, edit: editsText(view.edits), forbid: numbersText(view.forbidden), ranges: view.ranges?.flat().join(":") ?? "", fix: numbersText(view.fixed), anywhere: view.anywhere ? "1" : "", dial: view.dial,
       solved: view.solved && (this.hasRules || this.isStored),
       feature: view.feature === defaultFeature(view.run) ? "" : view.feature,
     });
@@ -130,7 +144,7 @@ class CaseView {
   get rules() {
     const { view } = this;
     const dial = view.dial === null || !view.run.dial ? {} : { [view.run.dial]: view.dial };
-    return { forbidden: [...view.forbidden], fixed: [...view.fixed], anywhere: view.anywhere, ...dial };
+    return { forbidden: [...view.forbidden], ranges: view.ranges ?? [], fixed: [...view.fixed], anywhere: view.anywhere, ...dial };
   }
 
   redraw() {
@@ -191,7 +205,7 @@ class CaseView {
   }
 
   edit(t, action) {
-    if (action === this.view.case.observed.actions[t]) this.view.edits.delete(t);
+    if (isSameAction(action, this.view.case.observed.actions[t])) this.view.edits.delete(t);
     else this.view.edits.set(t, action);
     this.ask();
   }
@@ -237,6 +251,17 @@ class CaseView {
     this.rulesChanged();
   }
 
+  /** Limit a dose: side 0 is the least, 1 the most that may be advised. */
+  limit(place, side, value) {
+    const { run } = this.view;
+    const ranges = (this.view.ranges ?? run.doses.map((dose) => [...dose.bounds])).map((ends) => [...ends]);
+    const [low, high] = run.doses[place].bounds;
+    if (Number.isFinite(value)) ranges[place][side] = Math.min(Math.max(value, low), high);
+    const isAll = ranges.every(([a, b], at) => a === run.doses[at].bounds[0] && b === run.doses[at].bounds[1]);
+    this.view.ranges = isAll ? null : ranges;
+    this.rulesChanged();
+  }
+
   fix(t, isFixed) {
     this.view.fixed[isFixed ? "add" : "delete"](t);
     this.rulesChanged();
@@ -256,6 +281,7 @@ class CaseView {
 
   clearRules() {
     this.view.forbidden.clear();
+    this.view.ranges = null;
     this.view.fixed.clear();
     this.view.anywhere = false;
     this.view.dial = null;

@@ -83,6 +83,22 @@ export function ticks(low, high, wanted = 5) {
   return found;
 }
 
+/** The doses of an action: of its number, or those that it is. */
+export const dosesOf = (run, action) => (Array.isArray(action) ? action : run.actions[action]);
+
+/** Whether two actions are the same. */
+export const isSameAction = (one, other) => one === other || (Array.isArray(one) && Array.isArray(other) && one.every((dose, place) => dose === other[place]));
+
+/** A dose in its decimals, or the name of a level. */
+export function doseText(dose, value) {
+  if (dose.bounds) return fixed(value, dose.decimals);
+  const place = dose.values ? dose.values.indexOf(value) : -1;
+  return dose.labels && place >= 0 ? dose.labels[place] : show(value);
+}
+
+/** An action in words. */
+export const actionName = (run, action) => (Array.isArray(action) ? run.doses.map((dose, place) => `${dose.name} ${doseText(dose, action[place])} ${dose.unit}`.trim()).join(", ") : run.names[action]);
+
 /** When a step begins: a date, a time with its unit, or the number of the step. */
 export const when = (run, one, t) => one.dates[t] ?? (run.unit ? `${show(one.times[t])} ${run.unit}` : `step ${show(one.times[t])}`);
 

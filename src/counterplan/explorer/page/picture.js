@@ -2,7 +2,7 @@
 
 import { chart, leftOf, sample } from "./chart.js";
 import { fill, h, watchWidth } from "./dom.js";
-import { num, show, when } from "./format.js";
+import { actionName, dosesOf, doseText, num, show, when } from "./format.js";
 
 /** Draw all charts of a case; returns what marks a step in them, and what ends the drawing. */
 export function pictures(view, place, act) {
@@ -80,7 +80,7 @@ function drawDoses(view, courses, width, options, points) {
   const { run, case: one } = view;
   return run.doses.map((dose, place) => {
     const lanes = doseLanes(view, dose, place, courses);
-    const value = (action) => (action === null ? null : run.actions[action]?.[place] ?? null);
+    const value = (action) => (action === null ? null : dosesOf(run, action)?.[place] ?? null);
     const changes = changesOf(view, place, value);
     const drawn = chart(width, {
       label: `${dose.title} over time`,
@@ -96,7 +96,7 @@ function drawDoses(view, courses, width, options, points) {
 
 /** Names of doses that are used, as lanes; null for levels that are numbers. */
 function doseLanes(view, dose, place, courses) {
-  if (!view.case.observed.actions.length || !dose.labels && dose.values) return null;
+  if (!view.case.observed.actions.length || dose.bounds || (!dose.labels && dose.values)) return null;
   const actions = view.run.actions;
   const used = new Set(courses.flatMap(([, course]) => course.actions.filter((a) => a !== null).map((a) => actions[a][place])));
   const name = (value) => (dose.labels ? dose.labels[dose.values.indexOf(value)] : view.run.names[actions.findIndex((one) => one[place] === value)]);
@@ -104,13 +104,13 @@ function doseLanes(view, dose, place, courses) {
 }
 
 /** Where a dose is another, in which direction and by how much. */
-function changesOf({ best, hand, run }, place, value) {
+function changesOf({ best, hand, run, case: one }, place, value) {
   const dose = run.doses[place];
   const rows = [["best", best], ["hand", hand]].filter(([, answer]) => answer?.changes.length);
   return rows.flatMap(([kind, answer], row) => answer.changes.map((change) => {
-    const [before, after] = [value(change.observed), value(change.alternative)];
+    const [before, after] = [value(one.observed.actions[change.t]), value(change.alternative)];
     const size = after - before;
-    return before === null || size === 0 ? null : { t: change.t, kind, row, direction: dose.ordered ? Math.sign(size) : 0, text: dose.ordered && !dose.labels ? `${size > 0 ? "+" : "−"}${show(Math.abs(size))}` : "" };
+    return before === null || size === 0 ? null : { t: change.t, kind, row, direction: dose.ordered ? Math.sign(size) : 0, text: dose.ordered && !dose.labels ? `${size > 0 ? "+" : "−"}${doseText(dose, Math.abs(size))}` : "" };
   })).filter(Boolean);
 }
 
@@ -145,7 +145,7 @@ function readings(run, one, courses, feature, t) {
   const texts = courses.map(([kind, course]) => {
     const value = course.states[t][feature];
     const action = course.actions[t];
-    return h(`span.${kind}`, {}, sample(kind), ` ${names[String(value)] ?? show(value)}${action === null || action === undefined ? "" : `, ${run.names[action]}`}`);
+    return h(`span.${kind}`, {}, sample(kind), ` ${names[String(value)] ?? show(value)}${action === null || action === undefined ? "" : `, ${actionName(run, action)}`}`);
   });
   return [h("strong", {}, `${when(run, one, t)} · ${column.name}`), texts];
 }

@@ -36,10 +36,10 @@ function observedValue({ best, case: one }) {
 
 /** What the search may not do, and the button that starts it. */
 export function rulesPanel(view, act) {
-  const { run, case: one, forbidden, fixed, anywhere, dial, search, ruled } = view;
+  const { run, case: one, forbidden, ranges, fixed, anywhere, dial, search, ruled } = view;
   if (!one.observed.states.length) return null;
-  const some = forbidden.size || fixed.size || anywhere || dial !== null;
-  const words = [forbidden.size ? `${count(forbidden.size, "action")} forbidden` : null, fixed.size ? `${count(fixed.size, "step")} kept` : null, anywhere ? "outside the data, too" : null, dial !== null ? `${run.dial} ${show(dial)}` : null].filter(Boolean).join(", ") || "no rules yet";
+  const some = forbidden.size || ranges || fixed.size || anywhere || dial !== null;
+  const words = [forbidden.size ? `${count(forbidden.size, "action")} forbidden` : null, ranges ? "doses limited" : null, fixed.size ? `${count(fixed.size, "step")} kept` : null, anywhere ? "outside the data, too" : null, dial !== null ? `${run.dial} ${show(dial)}` : null].filter(Boolean).join(", ") || "no rules yet";
   const state = some && !ruled && !search ? h("span.tag.limit", {}, "not applied yet") : ruled && !search ? h("span.tag.seen", {}, "applied") : null;
   return h("div.panel.rules-panel", {},
     h("div.rules-head", {},
@@ -49,12 +49,23 @@ export function rulesPanel(view, act) {
       some ? h("button.quiet", { type: "button", id: "clear-rules", onclick: () => act.clearRules() }, "Clear rules") : null,
       h(`button.primary`, { type: "button", id: "resolve", disabled: Boolean(search), onclick: () => act.solve() }, "Re-solve")),
     careful(view, act),
-    h("details", { open: forbidden.size > 0, id: "forbid" },
+    run.doses[0]?.bounds ? limits(view, act) : h("details", { open: forbidden.size > 0, id: "forbid" },
       h("summary", {}, "Forbid actions: what may never be chosen instead"),
       run.doses.length === 2 && run.actions.length <= 150 ? grid(view, act) : listed(view, act)),
     run.notes.map((text) => h("p.hint", {}, text)),
     run.rule ? h("label.inline", { title: `Else inside the data: ${run.rule}.` }, h("input", { type: "checkbox", id: "anywhere", checked: anywhere, onchange: (event) => act.leaveData(event.target.checked) }), "Search outside the data, too") : null,
     h("p.hint", {}, "Tick ", h("em", {}, "keep"), " in the table below for steps that must stay as they were. What was done may always stay."));
+}
+
+/** The least and the most of each dose that may be advised. */
+function limits({ run, ranges }, act) {
+  const end = (dose, place, side) => {
+    const value = (ranges ?? run.doses.map((one) => one.bounds))[place][side];
+    return h("input.amount", { id: `limit-${place}-${side}`, type: "number", step: "any", min: dose.bounds[0], max: dose.bounds[1], value, "aria-label": `${side ? "Most" : "Least"} ${dose.title} that may be advised`, onchange: (event) => act.limit(place, side, event.target.value === "" ? NaN : Number(event.target.value)) });
+  };
+  return h("details", { open: ranges !== null, id: "forbid" },
+    h("summary", {}, "Limit doses: between which numbers they may be advised"),
+    run.doses.map((dose, place) => h("p.limits", {}, h("span", {}, dose.name), end(dose, place, 0), "to", end(dose, place, 1), dose.unit)));
 }
 
 /** The dial: how careful the search is, from believing the model to vouching for most. */

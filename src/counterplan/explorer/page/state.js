@@ -27,9 +27,14 @@ export function note(view, settings) {
   history.replaceState(null, "", address(view, settings));
 }
 
-/** A map from step to action as text, "4.12-7.3", and back. */
+/** A map from step to action as text, "4.12-7.3", or to doses, "4:61.3:2_7:0:5", and back. */
 export function edits(text) {
   const found = new Map();
+  for (const part of (text || "").includes(":") ? text.split("_") : []) {
+    const [t, ...doses] = part.split(":").map(Number);
+    if (Number.isInteger(t) && doses.length && doses.every(Number.isFinite)) found.set(t, doses);
+  }
+  if (found.size) return found;
   for (const pair of (text || "").split("-")) {
     const [t, action] = pair.split(".").map(Number);
     if (Number.isInteger(t) && Number.isInteger(action) && pair) found.set(t, action);
@@ -38,7 +43,8 @@ export function edits(text) {
 }
 
 export function editsText(map) {
-  return [...map].sort((a, b) => a[0] - b[0]).map(([t, a]) => `${t}.${a}`).join("-");
+  const pairs = [...map].sort((a, b) => a[0] - b[0]);
+  return pairs.every(([, a]) => Array.isArray(a)) ? pairs.map(([t, a]) => [t, ...a].join(":")).join("_") : pairs.map(([t, a]) => `${t}.${a}`).join("-");
 }
 
 /** A set of numbers as text, "1-4-7", and back. */

@@ -325,14 +325,15 @@ def _recurring(source: ExplainedRun, results: pl.LazyFrame) -> list[dict[str, An
         change.field("parts"),
         what=change.field("observed_label") + " → " + change.field("alternative_label"),
     )
-    ordered = [dose.name for dose in source.labels.doses if dose.levels is not None]
+    doses = source.labels.doses
+    ordered = [dose.name for dose in doses if dose.levels is not None or dose.is_dose]
     named = pl.element().struct.field("name").is_in(ordered)
     # Of what has no order there is no more and less.
     has_order = (pl.col("parts").list.len() > 0) & pl.col("parts").list.eval(named).list.all()
     direction = pl.when(part.field("alternative") > part.field("observed"))
     text = part.field("name") + direction.then(pl.lit(" raised")).otherwise(pl.lit(" lowered"))
-    doses = every.filter(has_order).explode("parts").select("episode_id", what=text)
-    together = pl.concat([doses, every.filter(~has_order).select("episode_id", "what")])
+    moved = every.filter(has_order).explode("parts").select("episode_id", what=text)
+    together = pl.concat([moved, every.filter(~has_order).select("episode_id", "what")])
     counts = together.group_by("what").agg(changes=pl.len(), cases=pl.col("episode_id").n_unique())
     ranked = counts.sort(["changes", "what"], descending=[True, False]).head(MOST_RECURRING)
     return ranked.collect().to_dicts()
@@ -456,7 +457,7 @@ def _is_same(value: float, stored: float) -> bool:
     return same or value == stored
 
 
-def _sequence(source: ExplainedRun, episode: Episode, row: Row) -> dict[str, Any] | None:
+def _sequence(source: ExplainedRun, episode: Episode, case: Section) -> dict[str, Any] | None:
     """The changes of a continuous case, replayed; None where that leads elsewhere than the run.
 
     members      (B, T, D) where each member of the model says that they lead, where it has some
@@ -465,9 +466,9 @@ def _sequence(source: ExplainedRun, episode: Episode, row: Row) -> dict[str, Any
     from counterplan.counterfactual.replay import replay
     from counterplan.counterfactual.sensitivity import sensitivity
 
-    explainer = source.run.explainer
+    explainer, row = source.run.explainer, case.row
     assert isinstance(explainer, ContinuousExplainer)
-    changes = {change["t"]: change["alternative"] for change in row["changes"]}
+    changes = explainer.edits(row["changes"], {step["t"]: step for step in case.steps})
     if not changes:
         return None
     found = replay(**explainer.problem(episode), episode=episode, changes=changes)
@@ -525,7 +526,7 @@ def make_case(
     if source.run.terms.is_discrete:
         policy = _policy(source, episode, row["value"])
     else:
-        sequence = _sequence(source, episode, row)
+        sequence = _sequence(source, episode, case)
     changes = row["changes"] if policy is None else _likely_changes(case, policy)
     more = {"policy": policy, "changes": changes, "claim": claim_of(row), "sequence": sequence}
     more["contributed"] = None if actors is None else contributed(source, episode, actors)
