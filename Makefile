@@ -105,11 +105,11 @@ clean: ## remove the environment, caches and everything the commands write
 	  .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/bin/python:
+$(VENV)/pyvenv.cfg:
 	@$(CHECK_PYTHON)
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.build-backend: constraints.txt | $(VENV)/bin/python
+$(VENV)/.build-backend: constraints.txt | $(VENV)/pyvenv.cfg
 	$(INSTALL) hatchling editables
 	@touch $@
 

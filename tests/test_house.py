@@ -51,6 +51,46 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+# --- The same on every system -----------------------------------------------------------------
+
+
+def says_no_encoding(call: ast.Call) -> bool:
+    """Whether a call reads or writes text as the system of the day has it."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    given = [one.value for one in call.args if isinstance(one, ast.Constant)]
+    if name == "open" and getattr(getattr(call.func, "value", None), "id", "") != "os":
+        is_text = not any("b" in one for one in given if isinstance(one, str) and len(one) < 4)
+        return is_text and not any(one.arg in ("encoding", "mode") for one in call.keywords)
+    if name in ("read_text", "write_text"):
+        return "utf-8" not in given and not any(one.arg == "encoding" for one in call.keywords)
+    return False
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_text_has_an_encoding(path: Path) -> None:
+    """Windows would take another one, and another end of lines where text is written."""
+    calls = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    found = [one.lineno for one in calls if isinstance(one, ast.Call) and says_no_encoding(one)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_missing"),
+    [
+        ("open(path)", True),
+        ("path.open('w')", True),
+        ("path.write_text(text)", True),
+        ("path.open('rb')", False),
+        ("os.open(path, flags)", False),
+        ("open(path, encoding='utf-8')", False),
+        ("path.read_text('utf-8')", False),
+    ],
+)
+def test_what_says_no_encoding_is_found(line: str, is_missing: bool) -> None:
+    (call,) = (node for node in ast.walk(ast.parse(line)) if isinstance(node, ast.Call))
+    assert says_no_encoding(call) == is_missing
+
+
 # --- Lazy imports -----------------------------------------------------------------------------
 
 

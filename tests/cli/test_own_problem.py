@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -84,6 +85,15 @@ def test_files_that_are_no_problem(run: Run, name: str, words: str) -> None:
     result = run("plan", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
+
+
+def test_folders_may_be_called_anything() -> None:
+    """Also as on Windows, where a path begins with a colon's letter."""
+    for name in ("my.pyfiles", "C:")[: 2 if os.name == "posix" else 1]:
+        Path(name).mkdir()
+        shutil.copy(EXAMPLE, Path(name, "dam.py"))
+        assert load_problem(f"{name}/dam.py").__name__ == "Reservoir"
+        assert load_problem(f"{name}/dam.py:Reservoir").__name__ == "Reservoir"
 
 
 def test_tables_figures_report_and_explorer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

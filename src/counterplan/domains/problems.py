@@ -132,7 +132,7 @@ def problem_class(name: str) -> type:
             f"say so with --problem {name}"
         )
     if name not in _loaded:
-        path, _, wanted = name.partition(".py")
+        path, _, wanted = name.rpartition(".py")
         is_file = name.endswith(".py") or wanted.startswith(":")
         file = Path(f"{path}.py")
         _loaded[name] = _from_file(file, wanted.removeprefix(":")) if is_file else _imported(name)

@@ -105,7 +105,7 @@ class Job:
     def progress(self) -> dict[str, Any] | None:
         """How far the search is: nodes, best value, bound."""
         try:
-            found: dict[str, Any] = json.loads(self.notes.read_text())
+            found: dict[str, Any] = json.loads(self.notes.read_text("utf-8"))
         except (OSError, ValueError):
             return None
         return found
@@ -359,7 +359,7 @@ class Notes:
             return False
         beside = self._path.with_suffix(".new")
         found = {"nodes": progress.done, "value": progress.value, "bound": progress.bound}
-        beside.write_text(json.dumps(found))
+        beside.write_text(json.dumps(found), "utf-8")
         # Whoever reads sees all of a note or the one before.
         beside.replace(self._path)
         return True

@@ -46,6 +46,8 @@ TRIES = 3
 WINDOW = 2
 # The exit code of a worker that could not get the memory it needs.
 OUT_OF_MEMORY = 77
+# That of one that was killed; SIGKILL has no name on Windows.
+KILLED = -9
 LIBRARIES = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "NUMBA_NUM")
 ENVIRONMENT = {
     **{f"{name}_THREADS": "1" for name in (*LIBRARIES, "POLARS_MAX")},
@@ -272,7 +274,7 @@ class Worker:
             code = self._process.wait()
             ends = {
                 OUT_OF_MEMORY: "was out of memory",
-                -signal.SIGKILL: "was killed, as happens when memory runs out",
+                KILLED: "was killed, as happens when memory runs out",
             }
             other = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
             raise WorkerDiedError(ends.get(code, other)) from None
