@@ -4,7 +4,12 @@ Given what happened, what should have been done; given what may happen, what to 
 Names load on first use, so that importing the package stays cheap: `__init__.pyi` lists them.
 """
 
+import logging
+
 import lazy_loader
+
+# What happens is told where somebody listens, as `--log` of the command line does.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __version__ = "0.2.0"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -234,3 +236,26 @@ def test_as_a_module() -> None:
         check=True,
     )
     assert finished.stdout.startswith("counterplan ")
+
+
+def test_what_is_done_is_told_where_it_is_asked_for(ward: Path, run: Run) -> None:
+    """A line for each event on stderr; nothing, and the same results, without --log."""
+    (ward / "odd.csv").write_text('episode_id,t,state,action\n"a\nb\x1b[31m",0,1,1\n')
+    asked = ("explain", "ward.csv", "-m", "model.json", "--k", "1", "--json")
+    quiet = run(*asked)
+    debug = run(*asked, "--log", "debug")
+    assert debug.stdout == quiet.stdout
+    told = [line for line in debug.stderr.splitlines() if line not in quiet.stderr.splitlines()]
+    assert all(re.match(r"[\d-]+ [\d:,]+ [A-Z]+ counterplan[.\w]*: \S", line) for line in told)
+    for what in ("opened ward.csv: 5 columns", "read model.json: ", "solved bob, k = 1: optimal"):
+        assert any(what in line for line in told), what
+    assert "solved bob" not in run(*asked, "--log", "info").stderr
+    assert run(*asked, "--log", "error").stderr == quiet.stderr
+    odd = run("explain", "odd.csv", "-m", "model.json", "--k", "1", "--log", "debug").stderr
+    assert r"solved a\nb\x1b[31m, k = 1" in odd
+    done = run(*asked, "-o", "out", "--workers", "1", "--log", "info").stderr
+    assert "out: 1 of 1 parts to do" in done
+    assert "solved part 00000 of out" in done
+    assert "wrote " in run("report", "out", "--log", "info").stderr
+    assert "is not one of" in run(*asked, "--log", "loud").stderr
+    assert logging.getLogger("counterplan").level == logging.NOTSET

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from counterplan.runs.task import TaskSpec
     from counterplan.tables.scenarios import ScenarioFile
 
+log = logging.getLogger(__name__)
 # Of a planner for a decision, unless --simulations says otherwise.
 SIMULATIONS = 1000
 # As in `planning.search.planners`, which takes too long to load for a help text.
@@ -327,6 +329,8 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
 
         risk = Risk.read(options.risk)
     found = search(problem, state, planner, clip=clip, seed=options.seed, risk=risk)
+    counts = found.stats["simulations"], found.stats["seconds"]
+    log.info("planned by %s: %s, %d simulations in %.3g s", found.planner, found.status, *counts)
     bounds = None
     with suppress(NotApplicableError):  # of an own model nothing but its steps need be known
         bounds = value_bounds(problem, SAMPLES, options.seed, state=state)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import math
 import os
 import re
@@ -29,7 +30,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -125,6 +126,10 @@ class SharedOptions:
 
     as_json: bool = option("Print the result as JSON; messages go to stderr.", False, "--json")
     seed: int = option("Seed of whatever the command draws at random.", 0)
+    log: Literal["error", "warning", "info", "debug"] | None = option(
+        "Tell on stderr what is read, fitted, solved, tried again and written, a line for each "
+        "event from this level up (debug also has each episode); nothing if not given."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +222,8 @@ def command(cls: type[PlainHelp] = PlainHelp) -> Callable[[Callable[[Any], None]
             options = kind(**values)
             before = _written(options)
             try:
-                run(options)
+                with _logged(options.log):
+                    run(options)
             except KeyboardInterrupt as stop:
                 # A run in a folder has told already.
                 if not getattr(stop, "__notes__", None):
@@ -373,6 +379,36 @@ def _one_line(problem: Exception) -> str | None:
     else:
         return None
     return " ".join(text.splitlines())
+
+
+# --- What is told of the work ---------------------------------------------------------------------
+
+
+class _Line(logging.Formatter):
+    """One line for each event, whatever the names in it hold."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record)).replace("\n", "\\n")
+
+
+@contextmanager
+def _logged(level: str | None) -> Iterator[None]:
+    """Events of this level and above go to stderr."""
+    if level is None:
+        yield
+        return
+    logger, handler = logging.getLogger("counterplan"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Line("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    logger.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
 
 
 # --- What is printed --------------------------------------------------------------------------

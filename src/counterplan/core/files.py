@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import re
 import secrets
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO
 
 from counterplan.errors import FileError
 
+log = logging.getLogger(__name__)
 # Files that are read whole must fit in memory, JSON some ten times over: larger ones are slips.
 LARGEST_FILE = 4 * 2**30
 LARGEST_JSON = 2**29
@@ -40,6 +42,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
+            log.info("wrote %s", path)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as problem:
@@ -100,7 +103,9 @@ def suffix_of(
 def read_bytes(path: str | Path, what: str, most: int = LARGEST_FILE) -> bytes:
     """All of a file of at most so many bytes that must exist and not be empty; `what` says what it
     should hold."""
-    return _contents(path, what, -1, most)
+    content = _contents(path, what, -1, most)
+    log.info("read %s: %d bytes", path, len(content))
+    return content
 
 
 def check_readable(path: str | Path, what: str) -> None:

@@ -30,6 +30,7 @@ import codecs
 import csv
 import gzip
 import io
+import logging
 import re
 import sys
 import zlib
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 else:
     Base = type(Path())
 
+log = logging.getLogger(__name__)
 WHAT = "a table of episodes, one row for each step"
 TEXTS = (".csv", ".tsv", ".txt")
 DATABASES = (".sqlite", ".db", ".duckdb")
@@ -527,6 +529,7 @@ def open_table_file(source: Any, what: str = WHAT, formats: tuple[str, ...] = FO
     if suffix != ".folder":
         check_readable(path, what)
     file = _opened(path, suffix)
+    log.info("opened %s: %d columns", path, len(file.header))
     if not any(file.header):
         raise FileError(f"{path}: is empty; expected {what}")
     if len(file.header) > MOST_COLUMNS:

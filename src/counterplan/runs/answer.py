@@ -10,6 +10,7 @@ are the same in every part; numbers that are infinite are stored as such.
 from __future__ import annotations
 
 import io
+import logging
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from counterplan.scm.support import Outlier
     from counterplan.tables.layout import SchemaLayout
 
+log = logging.getLogger(__name__)
 FAILED = "failed"
 OUTCOME = "outcome:"
 # Before the names of columns of a trajectory: what would have been.
@@ -192,6 +194,9 @@ def answers(explainer: Explainer, recorded: Recorded, question: Question) -> lis
     if far := explainer.outliers(recorded):
         return [_senseless(explainer, recorded, k, far) for k in question.budgets]
     found = explainer.explain(recorded.episode, question)
+    for one in found:
+        told = recorded.episode.id, one.k, one.status.value, one.improvement, one.gap
+        log.debug("solved %s, k = %d: %s, improvement %g, gap %g", *told)
     *fewer, last = [answer_of(explainer, recorded, one, question) for one in found]
     # Of the largest budget alone, where there is an improvement to undo.
     if last.changes and last.established is not False:

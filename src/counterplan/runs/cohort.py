@@ -5,6 +5,7 @@ Where the work is done, in processes here or on a cluster, changes nothing about
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -38,6 +39,7 @@ from counterplan.runs.task import (
     local_solver,
 )
 
+log = logging.getLogger(__name__)
 PART_SIZE = 50
 # More processes than this on one machine are a slip of the keyboard.
 MOST_WORKERS = 1024
@@ -129,6 +131,7 @@ def run_cohort(
     ):
         try:
             before = store.begin(read(), settings.notes, settings.again)
+            log.info("%s: %d of %d parts to do", out, len(before.pending), store.manifest.parts)
             has_all = _solve_parts(spec, store, solve, before, report)
         except (KeyboardInterrupt, SystemExit) as stop:
             text = f"{out}: stopped; {AGAIN}"
@@ -174,6 +177,7 @@ def _solve_parts(
     def keep(index: int, result: PartResult) -> None:
         nonlocal done, episodes
         store.write_part(index, result)
+        log.info("solved part %05d of %s", index, store.folder)
         done += 1
         episodes += result.summary.get("episodes", 0.0)
         add(totals, result.summary)

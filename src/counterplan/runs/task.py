@@ -13,6 +13,7 @@ its part tried again, at most TRIES times; such a part is `Lost`.
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import pickle
 import queue
@@ -56,6 +57,7 @@ ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
 }
 _PR_SET_PDEATHSIG = 1
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -301,6 +303,7 @@ class Workers:
                 result = worker.solve(part)
             except WorkerDiedError as problem:
                 lost = Lost(str(problem), isinstance(problem, MachineError))
+                log.warning("a worker process %s: its part is tried again", lost.reason)
                 self.drop(worker)
             else:
                 self.give_back(worker)

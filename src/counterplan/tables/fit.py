@@ -8,6 +8,7 @@ the mean of their state's other pairs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
@@ -72,6 +73,7 @@ from counterplan.tables.rewards import (
 )
 from counterplan.tables.schema import VALUE, Schema, read_schema
 
+log = logging.getLogger(__name__)
 UNDERSTOOD = (
     "discrete episodes (episode_id, t, state, action, reward), a sepsis cohort (icustayid, bloc, "
     "...) or ICU stays in four-hour steps (episode_id, t, a_vaso, a_iv, ...)"
@@ -278,6 +280,7 @@ def learn(
         network = NeuralSCM.fit(transitions, **own, fixed=layout.fixed, training=training)
         found["neural"] = network
     scm, why = _chosen(found, "learner" in settings)
+    log.info("fitted a %s model to %d transitions", scm.kind, len(transitions))
     scm = replace(scm, about={**scm.about, "training": {**scm.about["training"], **why}})
     if not layout.doses:
         chosen = every.actions[:, : len(layout.choices.columns)]
@@ -428,6 +431,7 @@ def _fit_tabular(
         state_labels=settings.state_labels,
         action_labels=[*(actions or ()), NO_ACTION] if has_last else actions,
     )
+    log.info("fitted %d states and %d actions to %d steps", *model.rewards.shape, steps[1])
     found = [*discrete_findings(counts.visits, layout), *gaps]
     about: dict[str, object] = {}
     known = model.with_data(counts.visits) if settings.support else model.without_data()
