@@ -102,6 +102,7 @@ def test_files_are_as_the_code_makes_them() -> None:
         assert text == json_schemas.text_of(document), f"{name}: run python tools/json_schemas.py"
         if name != "openapi.json":
             Draft202012Validator.check_schema(document)
+    assert json_schemas.PAGE.read_text(encoding="utf-8") == json_schemas.page()
 
 
 # --- Files that people write ------------------------------------------------------------------
