@@ -1,11 +1,13 @@
 """Compiled code is renewed when anything that went into it has changed, and always has a place."""
 
+import gc
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from numba import njit
 from numba.core import event
 
 from counterplan.core import compiled  # noqa: F401  which listens to the compiler
@@ -98,3 +100,19 @@ def test_limits_do_not_pay_for_the_compiler() -> None:
     with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
         time.sleep(0.05)
     assert time.perf_counter() - began - (clock() - before) >= 0.05
+
+
+def test_what_a_function_means_does_not_depend_on_what_was_compiled_before() -> None:
+    def largest(a, b):  # type: ignore[no-untyped-def]
+        return max(a, b) + a * b
+
+    careless = njit(fastmath=True)(largest)
+    careless(1.0, 2.0)
+    careful = njit(largest)
+    careful(1.0, 2.0)
+    (fast,), (exact,) = careless.inspect_llvm().values(), careful.inspect_llvm().values()
+    assert "fmul fast" in fast
+    assert " fast " not in exact
+    assert gc.isenabled()
+    # Whole numbers and floats, and numbers known beforehand, have meanings of their own.
+    assert [careful(2, 3), careful(2, 3.5), careful(True, 2)] == [9, 10.5, 4]

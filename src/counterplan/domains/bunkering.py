@@ -72,7 +72,7 @@ import numpy as np
 
 from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
-from counterplan.planning.compiled import Layout, jit, play_with
+from counterplan.planning.compiled import Layout, inlined, jit, play_with
 from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
 from counterplan.planning.level_graph import LevelGraph, hindsight, mean_regrets, path_values
 from counterplan.planning.model import (
@@ -790,7 +790,7 @@ def step(parameters, t, x, d, action, out):  # type: ignore[no-untyped-def]
     return -(x[0] * action[0] + (v.fixed_cost if action[0] > 0.0 else 0.0))
 
 
-@jit
+@inlined
 def _place(row, level):  # type: ignore[no-untyped-def]
     """The last place in an ascending row (nan at its end) whose entry is not above the level."""
     place = 0

@@ -24,7 +24,7 @@ import numpy as np
 
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.planning.compiled import inlined, jit
+from counterplan.planning.compiled import borrowed, inlined, inner, jit, outer
 
 # So many levels are solved without asking which can be reached.
 FEW = 64
@@ -108,6 +108,16 @@ def chain_values(graph, chain, T, by, foresight):  # type: ignore[no-untyped-def
     return values
 
 
+@inner
+def _along(graph, kinds, rates, units, plan, values, choices):  # type: ignore[no-untyped-def]
+    """`path_values`, for others that are compiled."""
+    for g in range(values.shape[1]):
+        values[kinds.size, g] = 0.0
+    for t in range(kinds.size - 1, -1, -1):
+        earned, judged = (rates[t], values[t + 1]), (rates[t], plan[t + 1], units[t])
+        _step_back(graph, kinds[t], earned, judged, values[t], choices[t])
+
+
 @jit
 def path_values(graph, kinds, rates, units, plan, values, choices):  # type: ignore[no-untyped-def]
     """values (T + 1, G) along a path of kinds (T,) and rates (T, A), and the edges chosen (T, G).
@@ -115,13 +125,10 @@ def path_values(graph, kinds, rates, units, plan, values, choices):  # type: ign
     plan    (T + 1, G) what levels are believed to be worth, in units (T,); `values`: hindsight
     values  nan before: not wanted
     """
-    values[kinds.size] = 0.0
-    for t in range(kinds.size - 1, -1, -1):
-        earned, judged = (rates[t], values[t + 1]), (rates[t], plan[t + 1], units[t])
-        _step_back(graph, kinds[t], earned, judged, values[t], choices[t])
+    _along(graph, kinds, rates, units, plan, values, choices)
 
 
-@jit
+@inner
 def _only_reached(graph, kinds, start, values):  # type: ignore[no-untyped-def]
     """Set values (T + 1, G) to nan where no level can be reached from the start; few are not worth
     looking for."""
@@ -144,7 +151,7 @@ def hindsight(graph, kinds, rates, start):  # type: ignore[no-untyped-def]
     choices, units = np.empty(values.shape, dtype=np.int64), np.ones(T)
     for i in range(n):
         _only_reached(graph, kinds[i], start, values)
-        path_values(graph, kinds[i], rates[i], units, values, values, choices)
+        _along(graph, kinds[i], rates[i], units, values, values, choices)
         best[i], g = values[0, start], start
         for t in range(T):
             kind, m = kinds[i, t], choices[t, g]
@@ -154,8 +161,39 @@ def hindsight(graph, kinds, rates, start):  # type: ignore[no-untyped-def]
     return best, actions
 
 
-@njit(cache=True)
-def mean_regrets(graph, paths, plan, groups, S):  # type: ignore[no-untyped-def]
+@outer
+def _add_regrets(graph, paths, plan, groups, room, found):  # type: ignore[no-untyped-def]
+    """Sums of regrets and of their squares (T, S, G) and counts (T, S), added to those found; room:
+    values in hindsight and earned (T + 1, G) and edges chosen (T, G)."""
+    graph, plan, groups, units = (
+        borrowed(graph),
+        borrowed(plan),
+        borrowed(groups),
+        borrowed(paths[2]),
+    )
+    kinds, rates, ones = borrowed(paths[0]), borrowed(paths[1]), borrowed(room[3])
+    best, earned, choices = borrowed(room[0]), borrowed(room[1]), borrowed(room[2])
+    sums, squares, counts = borrowed(found[0]), borrowed(found[1]), borrowed(found[2])
+    for i in range(kinds.shape[0]):
+        _along(graph, kinds[i], rates[i], ones, best, best, choices)
+        _along(graph, kinds[i], rates[i], units[i, 1:], plan, earned, choices)
+        for t in range(kinds.shape[1]):
+            s, share = groups[i, t], 1.0 / units[i, t]
+            counts[t, s] += 1.0
+            for g in range(best.shape[1]):
+                if choices[t, g] >= 0:
+                    regret = (best[t, g] - earned[t, g]) * share
+                    sums[t, s, g] += regret
+                    squares[t, s, g] += regret * regret
+
+
+def mean_regrets(
+    graph: LevelGraph,
+    paths: tuple[IntArray, FloatArray, FloatArray],
+    plan: FloatArray,
+    groups: IntArray,
+    S: int,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """By how much hindsight beats the policy that believes in a plan (T + 1, G), from every level
     on: the mean over paths (T, S, G) by the group (n, T) that they are in, its standard error, and
     how many there are (T, S).
@@ -163,27 +201,11 @@ def mean_regrets(graph, paths, plan, groups, S):  # type: ignore[no-untyped-def]
     paths  kinds (n, T), rates (n, T, A), and units (n, T + 1): what regret at t is counted in; the
            plan's values after t are in those of t + 1
     """
-    kinds, rates, units = paths
-    (n, T), size = kinds.shape, graph.after.shape[1]
+    T, size = groups.shape[1], graph.after.shape[1]
     sums, squares, counts = np.zeros((T, S, size)), np.zeros((T, S, size)), np.zeros((T, S))
-    best, earned = np.zeros((T + 1, size)), np.zeros((T + 1, size))
-    choices, ones = np.empty((T, size), dtype=np.int64), np.ones(T)
-    for i in range(n):
-        path_values(graph, kinds[i], rates[i], ones, best, best, choices)
-        path_values(graph, kinds[i], rates[i], units[i, 1:], plan, earned, choices)
-        for t in range(T):
-            s, share = groups[i, t], 1.0 / units[i, t]
-            counts[t, s] += 1.0
-            for g in range(size):
-                if choices[t, g] >= 0:
-                    regret = (best[t, g] - earned[t, g]) * share
-                    sums[t, s, g] += regret
-                    squares[t, s, g] += regret * regret
-    for t in range(T):
-        for s in range(S):
-            many = max(counts[t, s], 2.0)
-            for g in range(size):  # number by number: whole rows take seconds to compile
-                sums[t, s, g] /= many
-                spread = max(squares[t, s, g] / many - sums[t, s, g] ** 2, 0.0)
-                squares[t, s, g] = np.sqrt(spread / (many - 1.0))
-    return sums, squares, counts
+    room = np.zeros((T + 1, size)), np.zeros((T + 1, size)), np.zeros((T, size), np.int64)
+    _add_regrets(graph, paths, plan, groups, (*room, np.ones(T)), (sums, squares, counts))
+    many = np.maximum(counts, 2.0)[:, :, None]
+    sums /= many
+    spread = np.maximum(squares / many - sums**2, 0.0)
+    return sums, np.sqrt(spread / (many - 1.0)), counts

@@ -39,9 +39,16 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
-from counterplan.planning.compiled import GENERATOR, MATRIX, VECTOR, Held, borrowed, outer
+from counterplan.planning.compiled import (
+    GENERATOR,
+    MATRIX,
+    VECTOR,
+    Held,
+    borrowed,
+    jit,
+    outer,
+)
 from counterplan.planning.model import ExogenousModel
 from counterplan.planning.processes.laws import draw, functions
 
@@ -63,26 +70,26 @@ SIGNATURES = {
 }
 
 
-@njit(SUCCESSORS, cache=True)
+@jit
 def no_successors(parameters, t, x, states, probabilities):  # type: ignore[no-untyped-def]
     """Continuous support."""
     return 0
 
 
-@njit(POLICY, cache=True)
+@jit
 def uniform_policy(parameters, t, x, d, generator, actions, m):  # type: ignore[no-untyped-def]
     """The paper's rollout: any action, equally likely."""
     return int(generator.random() * m)
 
 
-@njit(BOUNDS, cache=True)
+@jit
 def no_bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
     """Nothing is known of the value."""
     out[0] = -np.inf
     out[1] = np.inf
 
 
-@njit(PLAY, cache=True)
+@jit
 def no_play(parameters, t, x, d, generator, room):  # type: ignore[no-untyped-def]
     """Never called: functions are called one by one."""
     return 0.0
@@ -190,7 +197,7 @@ PartSet: Any = namedtuple("PartSet", _PART_NAMES)  # type: ignore[misc]
 _PARTSET = types.NamedTuple([*_PARTS, VECTOR, *_INSIDE.values()], PartSet)  # type: ignore[no-untyped-call]
 
 
-@njit(LEAF_SIGNATURE, cache=True)
+@jit
 def no_leaf(model, settings, t, x, d, generator):  # type: ignore[no-untyped-def]
     """Never called."""
     return 0.0

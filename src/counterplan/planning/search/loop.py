@@ -644,9 +644,12 @@ def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int
     # Where support is continuous, children that outgrow their places move to twice as many.
     children = T * max(M, 2 * most_children + 2)
     needs = np.array([met, children, T, met, T * kernel.most_actions, met])
-    # A simulation adds one node, and few edges and links; of resources there are never many.
+    # A simulation adds at most one node without BELLMAN, and some two edges and links (ways to
+    # nodes that are known); of resources there are never many. A table that must grow after all
+    # takes code of its own to fill it again.
     rows = needs + simulations + simulations // 4
-    rows[IN_RESOURCES] = needs[IN_RESOURCES] + 64
+    rows[[IN_EDGES, IN_LINKS]] = needs[[IN_EDGES, IN_LINKS]] + 2 * simulations
+    rows[IN_RESOURCES] = needs[IN_RESOURCES] + 250
     counts = np.zeros((3, 9), dtype=np.int64)
     counts[NEEDS, :6], counts[ROOM, :6] = needs, rows
     sizes = {"X": kernel.exogenous.size, "D": kernel.resource.size, "A": kernel.action_size}
