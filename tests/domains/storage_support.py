@@ -4,13 +4,14 @@ of what may happen, written from the words of the statement."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
 from counterplan.core.validation import FloatArray
-from counterplan.domains.storage import Demand, Flow, Storage, Store
+from counterplan.domains.storage import Demand, Flow, Limit, Storage, Store
 from counterplan.planning.processes import MarkovModes
 
 # (number of the node before or -1, t, x, probability)
@@ -69,14 +70,15 @@ class Oracle:
         into: dict[str, dict[int, float]] = {}
         for flow in m.flows:
             whole = {}
-            base = said(flow.earns) * flow.efficiency - said(flow.pays)
+            arrives = said(flow.efficiency)
+            base = said(flow.earns) * arrives - said(flow.pays)
             for s, (amount, extra) in enumerate(flow.segments or [(math.inf, 0.0)]):
                 j = self.column((i, flow.name, s), 0.0, amount, chance * (base - extra))
                 whole[j] = 1.0
                 if flow.out_of:
                     into.setdefault(flow.out_of, {})[j] = -1.0
                 if flow.into:
-                    into.setdefault(flow.into, {})[j] = flow.efficiency
+                    into.setdefault(flow.into, {})[j] = arrives
             if flow.most is not None:
                 self.most.append((whole, said(flow.most)))
             least = flow.least if np.ndim(flow.least) == 0 else flow.least[t]
@@ -89,6 +91,10 @@ class Oracle:
                 shift = flow.before if before < 0 else 0.0
                 self.most.append(({**whole, **parent}, up + shift))
                 self.most.append(({j: -w for j, w in {**whole, **parent}.items()}, down - shift))
+        for limit in m.limits:
+            row = {j: limit.flows[key[1]] for key, j in self.columns.items()
+                   if key[0] == i and key[1] in limit.flows}  # fmt: skip
+            self.most.append((row, said(limit.most)))
         for demand in m.demands:
             row = into.get(demand.name, {})
             if demand.lost_at is not None:
@@ -253,3 +259,21 @@ def tight_battery(rng: np.random.Generator, horizon: int = 4) -> Storage:
         flows.append(Flow("serve", out_of="s", into="d", efficiency=0.95))
         flows += [Flow("sun", into="d", most="0.8 * a + 0.1 * c")] if yes() else []
     return Storage(modes(rng), horizon, store, flows, demands, names=("a", "b", "c"))
+
+
+def limited(rng: np.random.Generator, problem: Storage) -> Storage:
+    """The problem with efficiencies by step and with limits that its flows share, of any weights
+    and with x in them: with all flows at 0 they are kept."""
+    T = problem.horizon
+    flows = tuple(replace(one, efficiency=list(rng.uniform(0.6, 1.0, T))) for one in problem.flows)
+    limits = []
+    for k in range(int(rng.integers(1, 4))):
+        some = [one.name for one in flows if rng.random() < 0.7] or [flows[0].name]
+        weights = {one: rng.choice([1.0, 1.0, 0.5, 2.0, -1.0]) for one in some}
+        if rng.random() < 0.3:
+            weights[some[0]] = 0.0
+        most: Any = rng.choice(["0.5 + 2 * a", "list", "number"])
+        most = {"list": list(rng.uniform(0.2, 3.0, T)), "number": 1.2}.get(most, str(most))
+        if any(weights.values()):
+            limits.append(Limit(f"limit {k}", weights, most))
+    return replace(problem, flows=flows, limits=tuple(limits))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.domains.storage import Demand, Flow, Storage, Store, read_rate
+from counterplan.domains.storage import Demand, Flow, Limit, Storage, Store, read_rate
 from counterplan.errors import CounterplanError, InfeasibleError, NotApplicableError
 from counterplan.planning.model import State
 from counterplan.planning.policies import played
@@ -22,6 +22,7 @@ from .storage_support import (
     Oracle,
     chain,
     chain_of_reservoirs,
+    limited,
     ramped_battery,
     random_battery,
     tight_battery,
@@ -34,6 +35,10 @@ MAKERS = {
     "batteries": two_batteries,
     "ramped batteries": lambda rng, horizon: two_batteries(rng, horizon, ramp=True),
     "ramped": ramped_battery,
+}
+MAKERS |= {
+    f"limited {kind}": lambda rng, horizon, kind=kind: limited(rng, MAKERS[kind](rng, horizon))
+    for kind in ("reservoirs", "batteries", "ramped")
 }
 
 
@@ -95,6 +100,67 @@ def test_there_is_always_a_way_on(seed: int) -> None:
     expected = Oracle(problem, tree(problem)).solve()
     assert cp.exact_value(problem) == pytest.approx(expected, rel=1e-9, abs=1e-7)
     cp.evaluate(problem, cp.policies.OpenLoop(), 20)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_shared_limits_and_efficiencies_by_step(seed: int) -> None:
+    """Hindsight and exact value of one storage, or that nothing is possible."""
+    rng = np.random.default_rng(seed)
+    maker = random_battery if seed % 2 else tight_battery
+    one = maker(rng, horizon=1 + seed % 4)
+    path = one.sample_path(seed)
+    try:
+        problem = limited(rng, one)
+    except InfeasibleError:  # a demand that must be met, or flows that must run
+        assert maker is tight_battery or any(demand.lost_at is None for demand in one.demands)
+        return
+    for nodes, find in (
+        (chain(path), lambda: problem.allocate(path[None]).values[0]),
+        (tree(problem), lambda: cp.exact_value(problem)),
+    ):
+        expected = Oracle(problem, nodes).solve()
+        if expected is None:
+            with pytest.raises(InfeasibleError):
+                find()
+        else:
+            assert find() == pytest.approx(expected, rel=1e-9, abs=1e-7)
+            check_model(problem, seed=seed)
+
+
+def test_a_limit_is_shared_whatever_serves_the_demand() -> None:
+    """One connection for charging and for what is imported, and what may leave it in all."""
+    flows = [
+        Flow("charge", into="a", most=2, pays="price", efficiency=[0.9, 0.8, 0.9]),
+        Flow("serve", out_of="a", into="town"),
+        Flow("import", into="town", pays="price"),
+        Flow("export", out_of="a", most=2, earns="price"),
+    ]
+    limits = [
+        Limit("connection", ["charge", "import"], most=0.8),
+        Limit("net", {"export": 1, "charge": -1, "import": -1}, most="0.02 * price"),
+    ]
+    process = BinomialLattice(40, 0, 0.9, 0.1)
+    town = Demand("town", [1, 2, 1], lost_at=90)
+    problem = Storage(process, 3, Store("a", 3, 0.5), flows, town, names=["price"], limits=limits)
+    expected = Oracle(problem, tree(problem)).solve()
+    assert cp.exact_value(problem) == pytest.approx(expected, rel=1e-9)
+    assert cp.exact_value(replace(problem, limits=())) > expected + 1.0
+    found = cp.plan(problem, planner=cp.UCT(200), seed=0)
+    assert found.value == pytest.approx(expected, abs=4 * found.se + 1e-6)
+    x, level = problem.start.exogenous[None], np.array([[0.5]])
+    with pytest.raises(InfeasibleError, match="limit 'connection': its flows come to 2, not at"):
+        problem.step(0, x, level, np.array([[1.0, 0.0, 1.0, 0.0, 0.0]]))
+
+
+def test_what_x_takes_from_a_demand_is_not_overlooked() -> None:
+    process = cp.processes.MarkovModes([[0.5, 0.5], [0.5, 0.5]], indicators=True)
+    flows = [Flow("serve", out_of="s", into="d", most=0.5), Flow("sun", into="d", most="2 - 2*b")]
+    problem = Storage(process, 3, Store("s", 5, 2), flows, Demand("d", 1.0), names=("a", "b"))
+    assert Oracle(problem, tree(problem)).solve() is None
+    with pytest.raises(InfeasibleError, match="lost_at"):
+        cp.exact_value(problem)
+    with pytest.raises(InfeasibleError, match="lost_at"):
+        cp.hindsight(problem, [[1, 0], [0, 1], [1, 0]])
 
 
 def test_what_modes_mean() -> None:
@@ -246,6 +312,16 @@ WRONG: dict[str, Any] = {
     "at least one storage": lambda: Storage(GBM(1, 0, 0.1, 1), 3, [], []),
     "may not fit": lambda: battery(store=Store("a", 3, inflow="price")),
     "texts, one for each number": lambda: battery(names=["price", "wind"]),
+    "has 2 entries": lambda: battery(Flow("f", into="a", most=1, efficiency=[0.9, 0.8])),
+    "'charje' is no flow: did you mean 'charge'?": lambda: battery(
+        limits=Limit("l", ["charje"], 1)
+    ),
+    "list of names": lambda: Limit("l", "charge", 1),
+    "names no flow": lambda: Limit("l", {"charge": 0}, 1),
+    "weight of 'charge' must be": lambda: Limit("l", {"charge": np.nan}, 1),
+    "come to 2 at least, more than the most 1": lambda: battery(
+        Flow("f", into="a", most=3, least=2), limits=Limit("l", ["f"], [3, 1, 3])
+    ),
     "flows must be Flow": lambda: battery("charge"),
     "is no process": lambda: Storage(3, 3, [], []),  # type: ignore[arg-type]
 }

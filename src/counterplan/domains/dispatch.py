@@ -3,6 +3,7 @@
 Flows y (A,) earn c_j = price_j(t, x) each, change levels by effect y, and serve demands,
 
     sum of share_j y_j over the flows of a demand = its amount,
+    sum of weight_j y_j <= a limit that flows share,
 
 beside bounds on each. **Dispatch**: if a unit in storage i is worth w_i, flow j gains
 c_j + sum_i w_i effect_ij. Flows that serve no demand run at most or least by the sign of that, and
@@ -10,7 +11,8 @@ a demand is served in the order of gain per unit served (merit order). Nothing d
 
 **One storage.** Let F(z) be the most that a step earns while it changes the level by z. It is
 concave and piecewise linear: as w rises, dispatch changes only where a gain changes its sign or two
-gains of a demand trade places, and between these w it gives one corner of F after the other. What
+gains of a demand trade places, and between these w it gives one corner of F after the other. Where
+flows share limits, the simplex method goes from corner to corner as w rises (`_pivots`). What
 is offered at a level are those corners that levels allow, and the points of F that end at the same
 level, empty, full, at levels that just serve later needs, and on a grid. With U(l) the value of
 level l after the step and z = l - keep d - inflow,
@@ -39,9 +41,9 @@ from counterplan.planning.compiled import Layout, inlined, jit, offer
 # of each demand and what each storage spills, numbers of y too, -1 where that is not possible.
 STORAGE = Layout(
     "rest sign grid corners",
-    "T D S A F K X N",
+    "T D S A F K L X N",
     keep="D",
-    effect="D A",
+    effect="T D A",
     inflow="T D",
     inflow_x="T D X",
     bottom="T D",
@@ -60,15 +62,19 @@ STORAGE = Layout(
     amount="T K",
     amount_x="T K X",
     demand="A",
-    share="A",
+    share="T A",
     lost="K",
+    weight="L A",
+    limit="T L",
+    limit_x="T L X",
+    limit_least="T L",
     spill="S",
     targets="T N",
     process="*",
 )
 storage = STORAGE.view
-# Levels closer than this are the same.
-SAME = 1e-12
+# Levels closer than this are the same; what a demand may be missed by.
+SAME, MISSED = 1e-12, 1e-9
 # Combinations of worths of several storages.
 MOST_COMBINATIONS = 27
 # Rounds in which flows are taken back.
@@ -114,54 +120,63 @@ def _look(flat, t, x, d, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _gain(p, j, now, worth):  # type: ignore[no-untyped-def]
+def _gain(p, t, j, now, worth):  # type: ignore[no-untyped-def]
     total = now[PRICE, j]
     for i in range(worth.shape[0]):
-        total += worth[i] * p.effect[i, j]
+        total += worth[i] * p.effect[t, i, j]
     return total
 
 
+@inlined
+def _limit(p, t, k, x):  # type: ignore[no-untyped-def]
+    """What limit k allows."""
+    return max(_linear(p.limit[t, k], p.limit_x[t, k], x), p.limit_least[t, k])
+
+
 @jit
-def _serve(flat, k, now, worth, left, y):  # type: ignore[no-untyped-def]
-    """Serve what is left of demand k in merit order, above what y has already."""
+def _serve(flat, t, k, now, worth, left, y):  # type: ignore[no-untyped-def]
+    """Serve what is left of demand k in merit order, above what y has already; what cannot be."""
     p = storage(flat)
     while left > 0.0:
         best, most = -1, -np.inf
         for j in range(p.A):
             if p.demand[j] == k and y[j] < now[MOST, j]:
-                gain = _gain(p, j, now, worth) / p.share[j]
+                gain = _gain(p, t, j, now, worth) / p.share[t, j]
                 if gain > most or best < 0:
                     best, most = j, gain
         if best < 0:
-            return
-        room = (now[MOST, best] - y[best]) * p.share[best]
+            return left
+        room = (now[MOST, best] - y[best]) * p.share[t, best]
         if left < room:
-            y[best] += left / p.share[best]
-            return
+            y[best] += left / p.share[t, best]
+            return 0.0
         y[best], left = now[MOST, best], left - room
+    return -left
 
 
 @jit
 def _dispatch(flat, t, x, now, worth, y):  # type: ignore[no-untyped-def]
-    """The best flows where a unit in each storage is worth so much, whatever the levels."""
-    p = storage(flat)
+    """The best flows where a unit in each storage is worth so much, whatever the levels and the
+    limits; by how much a demand is missed."""
+    p, missed = storage(flat), 0.0
     for j in range(p.A):
-        runs = p.demand[j] < 0.0 and _gain(p, j, now, worth) > 0.0
+        runs = p.demand[j] < 0.0 and _gain(p, t, j, now, worth) > 0.0
         y[j] = now[MOST if runs else LEAST, j]
     for k in range(p.K):
         left = _linear(p.amount[t, k], p.amount_x[t, k], x)
         for j in range(p.A):
             if p.demand[j] == k:
-                left -= p.share[j] * y[j]
-        _serve(flat, k, now, worth, left, y)
+                left -= p.share[t, j] * y[j]
+        missed = max(missed, _serve(flat, t, k, now, worth, left, y))
+    return missed
 
 
 @inlined
-def _change(p, y):  # type: ignore[no-untyped-def]
+def _change(p, t, y):  # type: ignore[no-untyped-def]
     """What flows change the first level by."""
     total = 0.0
     for j in range(p.A):
-        total += p.effect[0, j] * y[j]
+        total += p.effect[t, 0, j] * y[j]
     return total
 
 
@@ -170,22 +185,136 @@ compiled: Any = njit(cache=True)
 
 
 @compiled
+def _note(flat, t, now, corners, curve, m):  # type: ignore[no-untyped-def]
+    """The flows of place m as a corner, where they are another than the last; how many now."""
+    p, y = storage(flat), corners[m]
+    curve[m, 0], curve[m, 1] = _change(p, t, y), np.dot(now[PRICE], y)
+    is_new = m == 0 or curve[m, 0] > curve[m - 1, 0] + SAME * (1.0 + abs(curve[m, 0]))
+    return m + 1 if is_new else m
+
+
+# Of the simplex method: what is nothing, and the three objectives: of all rows being kept, of
+# earnings, of the level.
+TINY = 1e-11
+KEPT, EARNED, LEVEL = -3, -2, -1
+
+
+@compiled
+def _tableau(flat, t, x, now):  # type: ignore[no-untyped-def]
+    """(R + 3, n) rows of demands and limits, then objectives; columns are y, what is left of each
+    limit, and what each row misses by, which is where it begins: bounds (2, n) and values (n,)."""
+    p = storage(flat)
+    R, A = p.K + p.L, p.A
+    n = A + p.L + R
+    rows, bounds, value = np.zeros((R + 3, n)), np.zeros((2, n)), np.zeros(n)
+    bounds[1] = np.inf
+    bounds[0, :A], bounds[1, :A], value[:A] = now[LEAST], now[MOST], now[LEAST]
+    rows[EARNED, :A], rows[LEVEL, :A] = now[PRICE], p.effect[t, 0]
+    for r in range(R):
+        if r < p.K:
+            right = _linear(p.amount[t, r], p.amount_x[t, r], x)
+            for j in range(A):
+                rows[r, j] = p.share[t, j] if p.demand[j] == r else 0.0
+        else:
+            right = _limit(p, t, r - p.K, x)
+            rows[r, :A], rows[r, A + r - p.K] = p.weight[r - p.K], 1.0
+        right -= np.dot(rows[r, :A], value[:A])
+        if right < 0.0:
+            rows[r] *= -1.0
+        rows[r, A + p.L + r], value[A + p.L + r] = 1.0, abs(right)
+        rows[KEPT, : A + p.L] += rows[r, : A + p.L]
+    return rows, bounds, value
+
+
+@compiled
+def _entering(rows, bounds, basic, at_top, phase):  # type: ignore[no-untyped-def]
+    """The column that is the next to change, -1 where none is."""
+    enters, first = -1, np.inf
+    for j in range(len(basic)):
+        if basic[j] or bounds[1, j] <= bounds[0, j]:
+            continue
+        earned, level = rows[EARNED, j], rows[LEVEL, j]
+        gain = rows[KEPT, j] if phase == 0 else level
+        if phase == 1:  # the emptiest, and of those what earns most
+            gain = -level if abs(level) > TINY else earned
+        turn = -earned / level if phase == 2 and abs(level) > TINY else 0.0
+        if (-gain if at_top[j] else gain) > TINY and turn < first - TINY * (1.0 + abs(turn)):
+            enters, first = j, turn
+    return enters
+
+
+@compiled
+def _pivots(flat, t, x, now, corners, curve):  # type: ignore[no-untyped-def]
+    """F by the simplex method: first all rows are kept, then the level is lowest, then a unit in
+    store is worth more and more. Each column that then enters leads to the next corner."""
+    p = storage(flat)
+    rows, bounds, value = _tableau(flat, t, x, now)
+    R, n = len(rows) - 3, len(value)
+    basis, basic, at_top = np.arange(n - R, n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    basic[n - R :] = True
+    phase, m = 0, 0
+    while phase < 3:
+        j = _entering(rows, bounds, basic, at_top, phase)
+        if j < 0:
+            if phase == 0:
+                if value[n - R :].max() > MISSED * (1.0 + abs(p.top[t, 0])):
+                    return 0
+                bounds[1, n - R :] = 0.0
+            phase += 1
+            if phase == 2:
+                corners[0] = value[: p.A]
+                m = _note(flat, t, now, corners, curve, 0)
+            continue
+        way = -1.0 if at_top[j] else 1.0
+        step, leaves, to_top = bounds[1, j] - bounds[0, j], -1, False
+        for r in range(R):
+            rate, i = -way * rows[r, j], basis[r]
+            if abs(rate) > TINY:
+                room = (bounds[1, i] - value[i]) if rate > 0.0 else (value[i] - bounds[0, i])
+                room = max(room, 0.0) / abs(rate)
+                if room < step or (room == step and leaves >= 0 and i < basis[leaves]):
+                    step, leaves, to_top = room, r, rate > 0.0
+        value[j] += way * step
+        for r in range(R):
+            value[basis[r]] -= way * step * rows[r, j]
+        if leaves < 0:
+            at_top[j] = not at_top[j]
+            value[j] = bounds[1 if at_top[j] else 0, j]
+        else:
+            i = basis[leaves]
+            basic[i], basic[j], at_top[i], basis[leaves] = False, True, to_top, j
+            value[i] = bounds[1 if to_top else 0, i]
+            rows[leaves] /= rows[leaves, j]
+            for r in range(R + 3):
+                if r != leaves:
+                    rows[r] -= rows[r, j] * rows[leaves]
+        if phase == 2 and step > 0.0:
+            if m == len(corners):
+                raise ValueError("a step has more corners than there is room for")
+            corners[m] = value[: p.A]
+            m = _note(flat, t, now, corners, curve, m)
+    return m
+
+
+@compiled
 def frontier(flat, t, x, d, corners, curve):  # type: ignore[no-untyped-def]
     """F for one storage: the flows (m, A) at its corners, and there the change of the level and
-    what they earn (m, 2); how many."""
+    what they earn (m, 2); how many, 0 where no flows are possible."""
     p = storage(flat)
     now = np.empty((3, p.A))
     _look(flat, t, x, d, now)
+    if p.L > 0:
+        return _pivots(flat, t, x, now, corners, curve)
     turns, n = np.empty(int(p.corners)), 0
     for j in range(p.A):
-        if p.demand[j] < 0.0 and p.effect[0, j] != 0.0 and now[MOST, j] > now[LEAST, j]:
-            turns[n] = -now[PRICE, j] / p.effect[0, j]
+        if p.demand[j] < 0.0 and p.effect[t, 0, j] != 0.0 and now[MOST, j] > now[LEAST, j]:
+            turns[n] = -now[PRICE, j] / p.effect[t, 0, j]
             n += 1
         for i in range(j if p.demand[j] >= 0.0 else 0):
             if p.demand[i] == p.demand[j]:
-                steeper = p.effect[0, j] / p.share[j] - p.effect[0, i] / p.share[i]
+                steeper = p.effect[t, 0, j] / p.share[t, j] - p.effect[t, 0, i] / p.share[t, i]
                 if steeper != 0.0:
-                    cheaper = now[PRICE, i] / p.share[i] - now[PRICE, j] / p.share[j]
+                    cheaper = now[PRICE, i] / p.share[t, i] - now[PRICE, j] / p.share[t, j]
                     turns[n] = cheaper / steeper
                     n += 1
     turns = np.sort(turns[:n])
@@ -197,10 +326,9 @@ def frontier(flat, t, x, d, corners, curve):  # type: ignore[no-untyped-def]
             if after <= before:
                 continue
             worth[0] = 0.5 * (before + after)
-        _dispatch(flat, t, x, now, worth, corners[m])
-        curve[m, 0], curve[m, 1] = _change(p, corners[m]), np.dot(now[PRICE], corners[m])
-        if m == 0 or curve[m, 0] > curve[m - 1, 0] + SAME * (1.0 + abs(curve[m, 0])):
-            m += 1
+        if _dispatch(flat, t, x, now, worth, corners[m]) > MISSED * (1.0 + abs(p.top[t, 0])):
+            return 0
+        m = _note(flat, t, now, corners, curve, m)
     return m
 
 
@@ -226,6 +354,10 @@ def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     n = int(p.corners) + 1
     corners, curve = np.empty((n, p.A)), np.empty((n, 2))
     n = frontier(flat, t, x, d, corners, curve)
+    if n == 0:  # no state to be in
+        out[0] = 0.0
+        repair(flat, t, x, d, out[0])
+        return 1
     curve = curve[:n]
     base, spill = level_before(p, t, 0, x, d), int(p.spill[0])
     low, high = p.viable[t]
@@ -248,27 +380,25 @@ def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
             continue
         _place(corners, curve, level - base, out[m])
         if spill >= 0:
-            out[m, spill] = max(base + _change(p, out[m]) - high, 0.0)
+            out[m, spill] = max(base + _change(p, t, out[m]) - high, 0.0)
         m = offer(out, m, ordered)
         ordered = m if k <= n + p.N else ordered
     return m
 
 
 @compiled
-def _reduce(flat, i, is_into, now, over, y):  # type: ignore[no-untyped-def]
-    """Take back flows that fill storage i (or empty it), those that gain least first, until its
-    level has changed by `over`."""
-    p = storage(flat)
-    sense = 1.0 if is_into else -1.0
+def _reduce(row, sense, now, over, y):  # type: ignore[no-untyped-def]
+    """Take back flows that add to a row (A,), or with sense -1 take from it, those that gain least
+    first, until it has changed by `over`."""
     while over > 0.0:
         worst, least = -1, np.inf
-        for j in range(p.A):
-            effect = sense * p.effect[i, j]
+        for j in range(len(row)):
+            effect = sense * row[j]
             if effect > 0.0 and y[j] > now[LEAST, j] and now[PRICE, j] / effect < least:
                 worst, least = j, now[PRICE, j] / effect
         if worst < 0:
             return
-        effect, room = sense * p.effect[i, worst], y[worst] - now[LEAST, worst]
+        effect, room = sense * row[worst], y[worst] - now[LEAST, worst]
         if over < room * effect:
             y[worst] -= over / effect
             return
@@ -284,42 +414,46 @@ def repair(flat, t, x, d, y):  # type: ignore[no-untyped-def]
     _look(flat, t, x, d, now)
     for j in range(p.A):
         y[j] = min(max(y[j], now[LEAST, j]), now[MOST, j])
-    for round_ in range(ROUNDS + 2 * p.S + 1):
+    for round_ in range(ROUNDS + 2 * p.S + p.L + 1):
         # Flows in a circle are taken back by less and less: in the end all at once.
         worst, all_of_it = 0.0, np.inf if round_ >= ROUNDS else 0.0
+        for k in range(p.L):
+            over = np.dot(p.weight[k], y) - _limit(p, t, k, x)
+            worst = max(worst, over)
+            _reduce(p.weight[k], 1.0, now, max(over, all_of_it) if over > 0.0 else 0.0, y)
         for k in range(p.K):
             if p.lost[k] >= 0.0:
                 y[int(p.lost[k])] = 0.0
             left = _linear(p.amount[t, k], p.amount_x[t, k], x)
             for j in range(p.A):
                 if p.demand[j] == k:
-                    left -= p.share[j] * y[j]
+                    left -= p.share[t, j] * y[j]
             for j in range(p.A):  # too much: the last come are served less
                 if p.demand[j] == k and left < 0.0:
-                    less = min(-left / p.share[j], y[j] - now[LEAST, j])
-                    y[j], left = y[j] - less, left + less * p.share[j]
+                    less = min(-left / p.share[t, j], y[j] - now[LEAST, j])
+                    y[j], left = y[j] - less, left + less * p.share[t, j]
             if left > 0.0 and p.lost[k] >= 0.0:
                 y[int(p.lost[k])] = left
             elif left > 0.0:
-                _serve(flat, k, now, worth, left, y)
+                _serve(flat, t, k, now, worth, left, y)
         for i in range(p.S):
             spill = int(p.spill[i])
             if spill >= 0:
                 y[spill] = 0.0
             level = level_before(p, t, i, x, d)
             for j in range(p.A):
-                level += p.effect[i, j] * y[j]
+                level += p.effect[t, i, j] * y[j]
             if level > p.top[t, i]:
                 over = level - p.top[t, i]
                 if spill >= 0:
                     y[spill] = over
                 else:
                     worst = max(worst, over)
-                    _reduce(flat, i, True, now, max(over, all_of_it), y)
+                    _reduce(p.effect[t, i], 1.0, now, max(over, all_of_it), y)
             elif level < p.bottom[t, i]:
                 missing = p.bottom[t, i] - level
                 worst = max(worst, missing)
-                _reduce(flat, i, False, now, max(missing, all_of_it), y)
+                _reduce(p.effect[t, i], -1.0, now, max(missing, all_of_it), y)
         if worst <= SAME * (1.0 + abs(p.top[t, 0])):
             return
 
@@ -334,12 +468,12 @@ def _many(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     for i in range(p.S):
         sells, buys = -np.inf, np.inf
         for j in range(p.A):
-            if p.effect[i, j] < 0.0 and now[MOST, j] > 0.0:
-                sells = max(sells, -now[PRICE, j] / p.effect[i, j])
-            elif p.effect[i, j] > 0.0:
-                buys = min(buys, -now[PRICE, j] / p.effect[i, j])
-            if p.effect[i, j] != 0.0:
-                largest = max(largest, abs(now[PRICE, j] / p.effect[i, j]))
+            if p.effect[t, i, j] < 0.0 and now[MOST, j] > 0.0:
+                sells = max(sells, -now[PRICE, j] / p.effect[t, i, j])
+            elif p.effect[t, i, j] > 0.0:
+                buys = min(buys, -now[PRICE, j] / p.effect[t, i, j])
+            if p.effect[t, i, j] != 0.0:
+                largest = max(largest, abs(now[PRICE, j] / p.effect[t, i, j]))
         if np.isfinite(sells) and np.isfinite(buys):
             choices[1, i] = 0.5 * (sells + buys)
         elif np.isfinite(sells) or np.isfinite(buys):
@@ -375,7 +509,7 @@ def step(flat, t, x, d, action, out):  # type: ignore[no-untyped-def]
     for i in range(p.D):
         level = level_before(p, t, i, x, d)
         for j in range(p.A):
-            level += p.effect[i, j] * action[j]
+            level += p.effect[t, i, j] * action[j]
         out[i] = min(max(level, p.bottom[t, i]), p.top[t, i])
         reward += p.hold[t, i] * out[i]
     return p.sign * reward
@@ -437,6 +571,8 @@ def worth_before(flat, t, x, curve, out):  # type: ignore[no-untyped-def]
     m, n = int(p.corners) + 1, len(curve)
     corners, turned, found = np.empty((m, p.A)), np.empty((m, 2)), np.empty((n + m + 1, 2))
     m = frontier(flat, t, x, curve[0], corners, turned)
+    if m == 0:
+        return 0
     drift, spills = _linear(p.inflow[t, 0], p.inflow_x[t, 0], x), p.spill[0] >= 0.0
     found[0, 0], found[0, 1] = curve[0, 0] - turned[m - 1, 0], curve[0, 1] + turned[m - 1, 1]
     i, j, size = 1, m - 1, 1
@@ -485,7 +621,7 @@ def best_flows(flat, t, x, d, curve, y):  # type: ignore[no-untyped-def]
             best, wanted = total, z
     _place(corners, earned, wanted, y)
     if spill >= 0:
-        y[spill] = max(base + _change(p, y) - curve[n - 1, 0], 0.0)
+        y[spill] = max(base + _change(p, t, y) - curve[n - 1, 0], 0.0)
     return best
 
 

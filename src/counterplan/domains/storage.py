@@ -5,7 +5,8 @@ With l the levels, y the flows and x what is known at a step,
     l' = keep l + what flows in - what flows out + inflow_t(x) - spilled,   least <= l' <= capacity
     what arrives at a demand + what is lost of it = amount_t(x)
     least_t <= y <= most_t(x),    previous y - down <= y <= previous y + up
-    reward = sum earns_t(x) efficiency y - sum pays_t(x) y - extra of dearer segments
+    sum weight y <= most_t(x)                                       of a limit that flows share
+    reward = sum earns_t(x) efficiency_t y - sum pays_t(x) y - extra of dearer segments
              - lost_at_t(x) lost,  at the end + end_value l'                   (costs: the negative)
 
 A flow is counted where it begins: it pays for what is sent and earns for what arrives. Whatever may
@@ -41,6 +42,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterplan.core.result import Certified
 from counterplan.core.validation import FloatArray, whole_number
@@ -65,6 +67,8 @@ ROUNDING = 1e-7
 GRID, NEEDS = 3, 6
 # Values of x at all steps that are looked at for what an inflow may take.
 MOST_LISTED = 50_000
+# Corners of a step that there is room for.
+MOST_CORNERS = 400
 NUMBER = r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)"
 TERM = re.compile(
     rf"\s*([+-]?)\s*(?:{NUMBER}\s*\*?\s*)?(?:([^\W\d]\w*)(?:\s*\*\s*{NUMBER}(?!\w))?)?"
@@ -129,7 +133,7 @@ class Flow:
     most        rate: the most that may be sent at a step; needed unless it serves a demand (where x
                 takes it below `least`, `least` counts)
     least       the least, a number or one for each step
-    efficiency  share of what is sent that arrives
+    efficiency  share of what is sent that arrives, a number or one for each step
     pays        rate: what a unit costs that is sent
     earns       rate: what a unit earns that arrives
     segments    of a convex cost: (amount, what a unit costs beside `pays`), the cheapest first
@@ -143,7 +147,7 @@ class Flow:
     into: str | None = None
     most: Rate | None = None
     least: float | Sequence[float] = 0.0
-    efficiency: float = 1.0
+    efficiency: float | Sequence[float] = 1.0
     pays: Rate = 0.0
     earns: Rate = 0.0
     segments: Sequence[tuple[float, float]] = ()
@@ -153,13 +157,15 @@ class Flow:
 
     def __post_init__(self) -> None:
         what = f"flow {self.name!r}"
-        share = number(self.efficiency, f"{what}: efficiency", 0.0, above=True)
-        if share > 1.0:
+        several = np.ndim(self.efficiency) == 1
+        given: Any = self.efficiency if several else [self.efficiency]
+        shares = tuple(number(one, f"{what}: efficiency", 0.0, above=True) for one in given)
+        if max(shares, default=0.0) > 1.0:
             raise InputError(
-                f"{what}: efficiency {share:g} is the share of what is sent that arrives: give at "
-                "most 1, a share such as 0.95"
+                f"{what}: efficiency {max(shares):g} is the share of what is sent that arrives: "
+                "give at most 1, a share such as 0.95"
             )
-        object.__setattr__(self, "efficiency", share)
+        object.__setattr__(self, "efficiency", shares if several else shares[0])
         object.__setattr__(self, "before", number(self.before, f"{what}: before", 0.0))
         if self.out_of is None and self.into is None:
             raise InputError(f"{what}: say where it comes from (out_of) or goes to (into)")
@@ -195,6 +201,33 @@ class Demand:
     amount: Rate
     lost_at: Rate | None = None
     unit: str = ""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What several flows may come to together at each step: sum of weight x flow <= most.
+
+    name   what it is called
+    flows  their names, or {name: weight}: {"discharge": 1, "charge": -1} limits what is left of one
+           after the other
+    most   rate (where x takes it below what the flows' `least` come to, that counts)
+    """
+
+    name: str
+    flows: Sequence[str] | Mapping[str, float]
+    most: Rate
+
+    def __post_init__(self) -> None:
+        what = f"limit {self.name!r}"
+        given = self.flows if isinstance(self.flows, Mapping) else None
+        if given is None and (isinstance(self.flows, str) or not np.iterable(self.flows)):
+            raise InputError(f"{what}: flows must be a list of names, or {{name: weight}}")
+        weights = dict.fromkeys(self.flows, 1.0) if given is None else dict(given)
+        for one, weight in weights.items():
+            weights[one] = number(weight, f"{what}: the weight of {one!r}")
+        if not any(weights.values()):
+            raise InputError(f"{what}: names no flow: say which flows share it")
+        object.__setattr__(self, "flows", weights)
 
 
 def _pairs(values: Any, what: str) -> tuple[tuple[float, float], ...]:
@@ -250,6 +283,9 @@ def _linear(entry: Any, names: Sequence[str], what: str) -> tuple[float, FloatAr
     return fixed, slopes
 
 
+PARTS: dict[str, type] = {"storages": Store, "flows": Flow, "demands": Demand, "limits": Limit}
+
+
 @dataclass(frozen=True, eq=False)
 class Storage(HasFutures):
     """A problem of storages, flows and demands; what is known at a step is one process.
@@ -265,6 +301,7 @@ class Storage(HasFutures):
                rates and tables then speak of these names
     step_name  what a step is: "hour"
     title      one line on what is decided
+    limits     what several flows may come to together, if anything
     """
 
     process: Process
@@ -277,6 +314,7 @@ class Storage(HasFutures):
     values: Mapping[str, Sequence[float]] | None = None
     step_name: str = "step"
     title: str = "How to fill and empty storages"
+    limits: Limit | Sequence[Limit] = ()
 
     # What is offered depends on x, too: on which flows are cheapest.
     steps_apart: ClassVar[bool] = False
@@ -288,7 +326,7 @@ class Storage(HasFutures):
         horizon = whole_number(self.horizon, "horizon", minimum=1)
         object.__setattr__(self, "horizon", horizon)
         parts: list[tuple[Any, ...]] = []
-        for name, kind in (("storages", Store), ("flows", Flow), ("demands", Demand)):
+        for name, kind in PARTS.items():
             given: Any = getattr(self, name)
             several = tuple([given] if isinstance(given, kind) else given)
             for one in several:
@@ -315,7 +353,7 @@ class Storage(HasFutures):
         """Whether some levels within bounds leave nothing possible later."""
         hard = any(one.lost_at is None for one in self._table.demands)
         hard |= any(one.ramp is not None for one in self._table.flows) or bool(
-            self._table.low.any()
+            self._table.low.any() or (self._table.limit[~self._table.limited_by_x] < 0.0).any()
         )
         for i, one in enumerate(self._table.stores):
             drift = self._table.inflow[:, i]
@@ -592,6 +630,7 @@ class _Table:
     stores: tuple[Store, ...]
     flows: tuple[Flow, ...]
     demands: tuple[Demand, ...]
+    limits: tuple[Limit, ...]
     names: tuple[str, ...]
     basis: FloatArray
     units: dict[str, str]
@@ -608,26 +647,34 @@ class _Table:
         stores: tuple[Store, ...],
         flows: tuple[Flow, ...],
         demands: tuple[Demand, ...],
+        limits: tuple[Limit, ...],
     ) -> _Table:
         """Of a problem whose parts are right by themselves: check that they fit."""
         if not stores or not flows:
             raise InputError("a problem needs at least one storage and one flow")
         units, basis = _names(model)
         names = tuple(units)
-        several: list[Any] = [*stores, *flows, *demands]
+        several: list[Any] = [*stores, *flows, *demands, *limits]
         for one in several:
             if not isinstance(one.name, str) or not NAME.fullmatch(one.name):
                 raise InputError(f"{one.name!r} is no name: begin with a letter, then letters, "
                                  "digits, spaces, '-' and '_'")  # fmt: skip
             if _key(one.name) in map(_key, units):
                 raise InputError(f"{one.name!r} is the name of two things: rename one")
-            units[one.name] = one.unit
+            units[one.name] = getattr(one, "unit", "")
         homes = {one.name: i for i, one in enumerate(stores)}
         served = {one.name: k for k, one in enumerate(demands)}
         for one in flows:
             _check_flow(one, homes, served)
             ends = [end for end in (one.out_of, one.into) if end is not None]
             units[one.name] = one.unit or units[ends[0]]
+        known = [one.name for one in flows]
+        for limit in limits:
+            for name in limit.flows:
+                if name not in known:
+                    raise InputError(
+                        f"limit {limit.name!r}: {name!r} is no flow: {closest(str(name), known)}"
+                    )
         labels: dict[str, str] = {}
         for one in flows:
             for i in range(max(len(one.segments), 1)):
@@ -638,7 +685,8 @@ class _Table:
         units |= {f"{one.name} before": units[one.name] for one in flows}
         resources = (*(one.name for one in stores), *ramped)
         worst = np.zeros((model.horizon, len(resources)))
-        table = cls(stores, flows, demands, names, basis, units, labels, resources, {}, worst)
+        parts = (stores, flows, demands, limits)
+        table = cls(*parts, names, basis, units, labels, resources, {}, worst)
         _fill(table, model.horizon, 1.0 if model.sense == "max" else -1.0)
         _fill_worst(table, model.process)
         return table
@@ -651,9 +699,23 @@ class _Table:
 
     @property
     def corners(self) -> int:
-        """Worths at which dispatch changes: at most so many."""
-        counts = [int((self.demand == k).sum()) for k in range(len(self.lost))]
-        return int((self.demand < 0).sum()) + sum(n * (n - 1) // 2 for n in counts) + 1
+        """Worths at which dispatch changes: at most so many. At each some flows trade places that
+        have rows of demands and limits in common: of m rows no more than m + 1 at a time."""
+        several = [(self.demand == k, 1, 0) for k in range(len(self.lost))]
+        for weight in self.weight:
+            mine, m, free = weight != 0.0, 1, 1
+            for other in [one for one in several if (one[0] & mine).any()]:
+                several = [one for one in several if one is not other]
+                mine, m, free = mine | other[0], m + other[1], free + other[2]
+            several.append((mine, m, free))
+        alone = ~np.any([one[0] for one in several], axis=0) if several else self.demand < 0
+        counts = [math.comb(int(mine.sum()) + free, m + 1) for mine, m, free in several]
+        return min(int(alone.sum()) + sum(counts) + 1, MOST_CORNERS)
+
+    @property
+    def limited_by_x(self) -> NDArray[np.bool_]:
+        """(T, L) which limits x moves."""
+        return np.asarray(self.limit_x.any(axis=2))
 
     @cached_property
     def viable(self) -> FloatArray:
@@ -668,6 +730,8 @@ class _Table:
         x, d = np.zeros(self.basis.shape[1]), np.zeros(1)
         for t in range(len(found) - 1, 0, -1):
             m = dispatch.frontier(flat, t, x, d, corners, curve)
+            if m == 0:  # nothing is possible there, as is said elsewhere
+                continue
             drift, keep = self.inflow[t, 0], self.keep[0]
             lowest = (found[t, 0] - drift - self.worst[t, 0] - curve[m - 1, 0]) / keep
             highest = (found[t, 1] - drift - curve[0, 0]) / keep
@@ -707,7 +771,7 @@ class _Table:
         least, most = np.zeros(A), self.size.copy()
         for k in range(len(self.lost)):
             amount = float(self.amount[t, k])
-            share = np.where(self.demand == k, self.share, 0.0)
+            share = np.where(self.demand == k, self.share[t], 0.0)
             rows.append((share, np.zeros(D), -self.amount_x[t, k], amount, amount, -np.inf))
         for f, (first, after) in enumerate(zip(self.first[:-1], self.first[1:], strict=True)):
             these = np.zeros(A)
@@ -725,6 +789,9 @@ class _Table:
                 previous[int(self.before[f])] = -1.0
                 down, up = self.ramp[f]
                 rows.append((these, previous, np.zeros(X), -down, up, -np.inf))
+        for k, weight in enumerate(self.weight):
+            slopes, low = -self.limit_x[t, k], self.limit_least[t, k]
+            rows.append((weight, np.zeros(D), slopes, -np.inf, self.limit[t, k], low))
         most[int(self.first[-1]) :] = np.inf
         parts = [np.array(part) for part in zip(*rows, strict=True)] if rows else []
         names = ("rows", "rows_d", "rows_x", "low", "high", "floor")
@@ -732,7 +799,7 @@ class _Table:
         if viable:
             bottom[0], top[0] = self.viable[t]
         return Stage.of(
-            self.effect,
+            self.effect[t],
             X,
             keep=np.diag(self.keep),
             inflow=self.inflow[t],
@@ -766,12 +833,17 @@ class _Table:
                 return f"it leaves {name} at {after[i]:.6g}, not between {low:g} and {high:g}"
         for k in range(len(self.lost)):
             amount = self.amount[t, k] + self.amount_x[t, k] @ x
-            served = float(np.where(self.demand == k, self.share, 0.0) @ y)
+            served = float(np.where(self.demand == k, self.share[t], 0.0) @ y)
             if abs(served - amount) > ROUNDING * (1 + abs(amount)):
                 return (
                     f"{served:.6g} of a demand of {amount:.6g} is served or lost: make them equal"
                 )
-        return "it breaks a limit or a ramp of a flow"
+        for k, one in enumerate(self.limits):
+            total, most = self.weight[k] @ y, self.limit[t, k] + self.limit_x[t, k] @ x
+            most = max(most, self.limit_least[t, k])
+            if total > most + ROUNDING * (1 + abs(total)):
+                return f"limit {one.name!r}: its flows come to {total:.6g}, not at most {most:.6g}"
+        return "it breaks the most of a flow, or a ramp"
 
 
 def _names(model: Storage) -> tuple[dict[str, str], FloatArray]:
@@ -819,7 +891,7 @@ def _fill(table: _Table, T: int, sign: float) -> None:
     stores, demands, n = table.stores, table.demands, table.numbers
     sizes = {"T": T, "D": len(table.resources), "A": len(table.labels), "X": table.basis.shape[1]}
     sizes |= {"S": len(stores), "F": len(table.flows), "K": len(demands), "2": 2}
-    sizes["F+1"] = sizes["F"] + 1
+    sizes |= {"F+1": sizes["F"] + 1, "L": len(table.limits)}
 
     def said(rate: Any, what: str) -> tuple[FloatArray, FloatArray]:
         fixed, slopes = read_rate(rate, table.names, T, what)
@@ -830,6 +902,7 @@ def _fill(table: _Table, T: int, sign: float) -> None:
             n[name] = np.zeros([sizes[one] for one in shape])
     for name in ("before", "demand", "lost", "spill"):
         n[name] -= 1.0
+    n["limit_least"] -= np.inf
     n["size"] += np.inf
     n["top"] += np.inf
     for i, store in enumerate(stores):
@@ -850,7 +923,7 @@ def _fill(table: _Table, T: int, sign: float) -> None:
         if flow.ramp is not None:
             n["before"][f] = place = next(ramped)
             n["ramp"][f] = flow.ramp
-            n["effect"][place, int(n["first"][f]) : int(n["first"][f + 1])] = 1.0
+            n["effect"][:, place, int(n["first"][f]) : int(n["first"][f + 1])] = 1.0
     at = int(n["first"][-1])
     for k, demand in enumerate(demands):
         what = f"demand {demand.name!r}"
@@ -864,14 +937,40 @@ def _fill(table: _Table, T: int, sign: float) -> None:
                     "costs that is not (lost_at)"
                 )
             continue
-        n["lost"][k], n["demand"][at], n["share"][at] = at, k, 1.0
+        n["lost"][k], n["demand"][at], n["share"][:, at] = at, k, 1.0
         fixed, slopes = said(demand.lost_at, f"{what}: lost_at")
         n["price"][:, at], n["price_x"][:, at] = -sign * fixed, -sign * slopes
         at += 1
     for i, store in enumerate(stores):
         if store.spill:
-            n["spill"][i], n["effect"][i, at] = at, -1.0
+            n["spill"][i], n["effect"][:, i, at] = at, -1.0
             at += 1
+    for k, limit in enumerate(table.limits):
+        _fill_limit(table, k, limit, said)
+
+
+def _fill_limit(
+    table: _Table, k: int, limit: Limit, said: Callable[[Any, str], tuple[FloatArray, FloatArray]]
+) -> None:
+    """The numbers of one limit."""
+    n, what = table.numbers, f"limit {limit.name!r}"
+    n["limit"][:, k], n["limit_x"][:, k] = said(limit.most, f"{what}: most")
+    assert isinstance(limit.flows, Mapping)
+    by_flow = np.array([limit.flows.get(one.name, 0.0) for one in table.flows])
+    n["weight"][k, : int(n["first"][-1])] = np.repeat(by_flow, np.diff(n["first"]).astype(int))
+    if n["limit_x"][:, k].any():
+        moved = table.limited_by_x[:, k]
+        n["limit_least"][moved, k] = (n["low"] @ by_flow)[moved]
+        return
+    ends = np.where(by_flow > 0.0, n["low"], n["high"])
+    with np.errstate(invalid="ignore"):  # 0 x infinity
+        least = np.where(by_flow == 0.0, 0.0, by_flow * ends).sum(axis=1)
+    if (least > n["limit"][:, k]).any():
+        t = int(np.argmax(least > n["limit"][:, k]))
+        raise InfeasibleError(
+            f"{what}: at t={t} its flows come to {least[t]:g} at least, more than the most "
+            f"{n['limit'][t, k]:g}: raise it, or lower the `least` of a flow"
+        )
 
 
 def _fill_worst(table: _Table, process: Process) -> None:
@@ -902,19 +1001,15 @@ def _fill_flow(
 ) -> None:
     """The numbers of one flow, and of its segments."""
     T, what, (homes, served) = len(n["low"]), f"flow {flow.name!r}", ends
-    fixed, slopes = (
-        flow.efficiency * earned - paid
-        for earned, paid in zip(
-            said(flow.earns, f"{what}: earns"),
-            said(flow.pays, f"{what}: pays"),
-            strict=True,
-        )
-    )
-    if np.ndim(flow.least) == 1 and np.size(flow.least) != T:
-        raise InputError(
-            f"{what}: least has {np.size(flow.least)} entries, but there are {T} steps"
-        )
+    for name, given in (("least", flow.least), ("efficiency", flow.efficiency)):
+        if np.ndim(given) == 1 and np.size(given) != T:
+            raise InputError(
+                f"{what}: {name} has {np.size(given)} entries, but there are {T} steps"
+            )
     n["low"][:, f] = vector(flow.least, f"{what}: least", T)
+    arrives = vector(flow.efficiency, f"{what}: efficiency", T)
+    earned, paid = said(flow.earns, f"{what}: earns"), said(flow.pays, f"{what}: pays")
+    fixed, slopes = arrives * earned[0] - paid[0], arrives[:, None] * earned[1] - paid[1]
     total = sum(amount for amount, _ in flow.segments) or math.inf
     if flow.most is None:
         n["high"][:, f] = total
@@ -934,11 +1029,11 @@ def _fill_flow(
         n["price"][:, j], n["price_x"][:, j] = sign * (fixed - extra), sign * slopes
         n["size"][j] = amount
         if flow.out_of is not None:
-            n["effect"][homes[flow.out_of], j] = -1.0
+            n["effect"][:, homes[flow.out_of], j] = -1.0
         if flow.into in homes:
-            n["effect"][homes[flow.into], j] = flow.efficiency
+            n["effect"][:, homes[flow.into], j] = arrives
         elif flow.into is not None:
-            n["demand"][j], n["share"][j] = served[flow.into], flow.efficiency
+            n["demand"][j], n["share"][:, j] = served[flow.into], arrives
         j += 1
     n["first"][f + 1] = j
 
@@ -947,7 +1042,7 @@ def _needs(model: Storage) -> FloatArray:
     """(T, NEEDS) levels of one storage after each step that just serve expected later demands."""
     table, T = model._table, model.horizon
     found = np.full((T, NEEDS), np.nan)
-    takes = (table.demand >= 0) & (table.effect[0] < 0)
+    takes = (table.demand >= 0) & (table.effect[0, 0] < 0)
     if len(model._table.stores) > 1 or not takes.any():
         return found
     try:
@@ -956,7 +1051,7 @@ def _needs(model: Storage) -> FloatArray:
         path = np.tile(model.process.start, (T, 1))
     used = np.zeros(T)
     for k in {int(one) for one in table.demand[takes]}:
-        share = table.share[takes & (table.demand == k)].max()
+        share = table.share[:, takes & (table.demand == k)].max(axis=1)
         used += (table.amount[:, k] + (table.amount_x[:, k] * path).sum(axis=1)) / share
     drift = table.inflow[:, 0] + (table.inflow_x[:, 0] * path).sum(axis=1)
     for t in range(T - 1):
@@ -1042,7 +1137,7 @@ class _StorageColumns(Columns):
             for k, j in enumerate(table.lost.astype(int)):
                 if j >= 0:
                     amount = table.amount[state.t + s, k] + table.amount_x[state.t + s, k] @ path[s]
-                    served = np.where(table.demand == k, table.share, 0.0) @ y
+                    served = np.where(table.demand == k, table.share[state.t + s], 0.0) @ y
                     y[j] = max(float(amount - served), 0.0)
             after = stage.after(path[s][None], d[None], y[None])[1][0]
             for i, j in enumerate(table.spill.astype(int)):

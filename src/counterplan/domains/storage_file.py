@@ -24,6 +24,10 @@
     [demands.town]                  # as `Demand`: amount, lost_at, unit
     amount = [1, 2, 1]
 
+    [limits.inverter]               # as `Limit`: most, and flows, a list or {NAME = WEIGHT}
+    flows = ["charge", "discharge"]
+    most = 3
+
 With `domain = "bunkering"` (or another shipped problem) the file's other entries are its options.
 """
 
@@ -36,16 +40,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from counterplan.core.files import read_toml
-from counterplan.domains.storage import Demand, Flow, Storage, Store, closest
+from counterplan.domains.storage import PARTS, Demand, Limit, Storage, Store, closest
 from counterplan.errors import CounterplanError, FileError, InputError
 from counterplan.planning.processes.base import Process, number
 
 WHAT = "a problem of storages (TOML)"
 LARGEST = 10_000_000
-PARTS: dict[str, type] = {"storages": Store, "flows": Flow, "demands": Demand}
 TOP = ("domain", "title", "horizon", "sense", "step", "process", *PARTS)
 # Texts, numbers, and lists of them: what an entry may be, by its name.
 TEXTS = ("out_of", "into", "unit")
+BY_STEP = ("least", "efficiency")
 NUMBERS = ("capacity", "start", "keep", "least", "end_least", "end_value", "efficiency", "before")
 
 
@@ -143,13 +147,15 @@ def _part(kind: type, where: str, name: str, entries: Any) -> Any:
             _text(value, f"[{where}] {key}")
         elif key == "spill" and not isinstance(value, bool):
             raise InputError(f"[{where}] spill is {value!r}: give true or false")
-        elif key in NUMBERS and not (key == "least" and isinstance(value, list)):
+        elif key in NUMBERS and not (key in BY_STEP and isinstance(value, list)):
             _number(value, f"[{where}] {key}")
-        elif isinstance(value, bool | dict) and key != "spill":
+        elif isinstance(value, bool | dict) and key not in ("spill", "flows"):
             raise InputError(f"[{where}] {key} is {value!r}: give a number, a list or a text")
-    needed = {Store: "capacity", Demand: "amount"}.get(kind)
-    if needed and needed not in entries:
-        raise InputError(f"[{where}] has no {needed}: it needs one")
+    for needed in {Store: ("capacity",), Demand: ("amount",), Limit: ("flows", "most")}.get(
+        kind, ()
+    ):
+        if needed not in entries:
+            raise InputError(f"[{where}] has no {needed}: it needs one")
     return kind(name, **entries)
 
 

@@ -10,7 +10,9 @@ rho the mean or a nested measure of risk:
 with q the weights of rho at e (the chances themselves for the mean). Each round goes forwards along
 one sampled future, deciding with the cuts so far, then backwards through the levels e that it came
 to: every node of the next step is solved there, and each F gets a cut. V_0 at the start is a bound
-on the best value at any time, and the rule that the programs make is a policy.
+on the best value at any time, and the rule that the programs make is a policy. Tangents of single
+nodes, made at different levels, together say more than their means do: where a program ends at d'
+and they put F above its cuts by much, they make one more cut there, without solving anything.
 
 Price multiplies quantity without harm: a node's price is a number in its own programs, and nothing
 is interpolated between prices. Nodes from which the same follows (equal rows of the chain) share
@@ -80,6 +82,9 @@ PROVED = 1e-6
 NEWEST = 0.1
 # Cuts of a program before those are dropped that are best nowhere it has been.
 MANY = 50
+# What tangents of single nodes must say more than cuts for one more, as a share of a step's value;
+# and how many of the newest are asked.
+SHARPER, ASKED = 1e-3, 200
 # Numbers held at once while tangents are compared.
 AT_ONCE = 4_000_000
 # Levels that futures may be forbidden on one way forwards.
@@ -140,6 +145,7 @@ class StepProgram:
         self.ahead = Tangents(np.array([floor or 0.0]), D)
         # Which cut each further row is; 0: it forbids levels.
         self._cuts, self._many = list[int](), MANY
+        self._cost: FloatArray | None = None
         self._highs, self._status = _kept_program(matrix, lower, upper, self._fixed_costs)
 
     def sides(self, x: FloatArray) -> Sides:
@@ -171,7 +177,9 @@ class StepProgram:
 
     def solve(self, sides: Sides, levels: FloatArray) -> Solved | None:
         """The optimum from levels (D,), None where nothing is possible."""
-        self._highs.changeColsCost(len(sides.cost), self._columns[self._y], sides.cost)
+        if sides.cost is not self._cost:
+            self._highs.changeColsCost(len(sides.cost), self._columns[self._y], sides.cost)
+            self._cost = sides.cost
         return self._run(sides, levels)
 
     def lowest(self, sides: Sides, least: FloatArray, most: FloatArray) -> float | None:
@@ -185,7 +193,7 @@ class StepProgram:
     def nearest(self, sides: Sides, levels: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """How far levels are from such as the step is possible from, the slope of this distance,
         and the closest such levels; infinitely far where there are none."""
-        D, costs = len(levels), np.zeros(len(self._columns))
+        D, costs, self._cost = len(levels), np.zeros(len(self._columns)), sides.cost
         costs[self._shifts] = 1.0
         self._highs.changeColsCost(len(costs), self._columns, costs)
         self._move(self._still, np.full(2 * D, math.inf))
@@ -256,6 +264,7 @@ def _kept_program(
     program.a_matrix_.value_ = rows.data
     options = {"output_flag": False, "presolve": "off", "solver": "simplex", "threads": 1}
     options[SHAKING] = 0.0  # a warm start needs none
+    options["simplex_scale_strategy"] = 0  # nor to be scaled anew for a step or two of the simplex
     for name, value in (options | dict.fromkeys(TOLERANCES, PRECISION)).items():
         highs.setOptionValue(name, value)
     highs.passModel(program)
@@ -291,6 +300,13 @@ class Tangents:
         best = np.union1d(np.argmax(values, axis=1), [0])
         self._held, self._count = self._held[best], len(best)
         return best
+
+    def steepest(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(M,) the largest at levels (D,) of the newest, and (M, D) their slopes."""
+        rows = self.rows[-ASKED:]
+        values = rows[:, :, 0] + rows[:, :, 1:] @ levels
+        best, nodes = values.argmax(axis=0), np.arange(values.shape[1])
+        return values[best, nodes], rows[best, nodes, 1:]
 
     def at(self, levels: FloatArray) -> FloatArray:
         """(n, M) for levels (n, D)."""
@@ -330,6 +346,10 @@ class Training:
             floors = [self._cost(lowest, p) for p in self.chances[t]] if t + 1 < T else [None]
             self.programs[t] = [StepProgram(self.stages[t], self._sign, floor) for floor in floors]
             self._sides[t] = [self.programs[t][0].sides(x) for x in lattice.values[t]]
+            costs = {one.cost.tobytes(): one.cost for one in self._sides[t]}  # equal ones are one
+            self._sides[t] = [
+                one._replace(cost=costs[one.cost.tobytes()]) for one in self._sides[t]
+            ]
             lowest = self._lowest(t)
             self.values.insert(0, Tangents(lowest, D))
 
@@ -376,6 +396,23 @@ class Training:
                 before.forbid(distance - float(slope @ levels), slope)
         return None
 
+    def _sharpened(self, t: int, node: int, levels: FloatArray) -> Solved | None:
+        """As `solve`, and once more where tangents of single nodes make another cut where it ends."""
+        found = self.solve(t, node, levels)
+        if found is None or t + 1 == self.lattice.horizon:
+            return found
+        place = int(self.classes[t][node])
+        likely = self.chances[t][place] > 0.0
+        values, slopes = (one[likely] for one in self.values[t + 1].steepest(found.levels))
+        weights = self.risk.weights(-values, self.chances[t][place][likely])
+        value, slope = float(weights @ values), weights @ slopes
+        if value - (found.value - found.now) <= SHARPER * (1.0 + abs(found.value)):
+            return found
+        self._points[t + 1].append(found.levels)
+        intercept = value - float(slope @ found.levels)
+        self.programs[t][place].add(intercept, slope, self._points[t + 1])
+        return self.solve(t, node, levels)
+
     def round(self, rng: np.random.Generator) -> float:
         """One way forwards and backwards; the bound, as a cost."""
         levels, self._rounds = self._decided(self.lattice.sample(1, rng)[0]), self._rounds + 1
@@ -407,13 +444,13 @@ class Training:
             t = len(levels) - 1
             if t == len(nodes) - 1:
                 break
-            found = self.solve(t, int(nodes[t]), levels[t])
+            found = self._sharpened(t, int(nodes[t]), levels[t])
             levels = levels[:-1] if found is None else [*levels, found.levels]
         return levels
 
     def _cut(self, t: int, levels: FloatArray) -> None:
         """Solve all nodes of step t at these levels, and cut for each class before."""
-        solved = [self.solve(t, j, levels) for j in range(len(self._sides[t]))]
+        solved = [self._sharpened(t, j, levels) for j in range(len(self._sides[t]))]
         known = np.array([one is not None for one in solved])
         values = np.array([math.inf if one is None else one.value for one in solved])
         slopes = np.array([0.0 * levels if one is None else one.slope for one in solved])

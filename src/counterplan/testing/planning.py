@@ -209,6 +209,9 @@ def _check_chance(model: ExogenousModel, state: State, rng: np.random.Generator)
             f"mean_path from t={t} does not begin with the state's x_t"
         )
         where = f"mean_path and draw disagree: the mean of x at t={t + 1}"
+        if isinstance(model, FiniteSupport):  # a value may be too rare to be drawn
+            values, chances = (np.asarray(part) for part in model.successors(t, state.exogenous))
+            drawn = np.repeat((chances @ values)[None], 2, axis=0)
         _same_mean(drawn, np.repeat(means[1:2], 2, axis=0), where)
 
 
