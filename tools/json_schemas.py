@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from counterplan.cli.documents import DOCUMENTS
 from counterplan.domains.problems import described_parameters
-from counterplan.domains.storage_file import KINDS, PARTS
+from counterplan.domains.storage_file import KINDS, NEEDED, PARTS
 from counterplan.explorer.app import Service, Settings, create_app
 from counterplan.explorer.security import LOOPBACK, Access
 from counterplan.tables.events import DURATION, Config
@@ -94,8 +94,7 @@ def problem() -> Json:
     parts: Json = {}
     for name, kind in PARTS.items():
         own = [one.name for one in fields(kind) if one.name != "name"]
-        needed = [one for one in ("capacity", "amount") if one in own]
-        parts[name] = _named(_object(_entries(kind, own), needed))
+        parts[name] = _named(_object(_entries(kind, own), list(NEEDED.get(kind, ()))))
     processes = [
         _object(
             {"kind": {"const": kind}, "names": {"type": "array", "items": {"type": "string"}}}

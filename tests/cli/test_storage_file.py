@@ -36,6 +36,22 @@ def test_entries_of_the_command_line_replace_those_of_the_file(tmp_path: Path) -
     assert cp.exact_value(plain) > 0.0
 
 
+def test_limits_and_efficiencies_by_step(tmp_path: Path) -> None:
+    limits = '[limits.inverter]\nflows = ["charge", "discharge"]\nmost = 1.5\n'
+    limits += '[limits.net]\nflows = { discharge = 1, charge = -1 }\nmost = "0.02 * price"\n'
+    shares = f"efficiency = {[0.9] * 12}"
+    path = written(tmp_path, text=TEXT.replace("efficiency = 0.95", shares) + limits)
+    problem = read_storage(path)
+    assert [one.name for one in problem.limits] == ["inverter", "net"]
+    assert cp.exact_value(problem) < cp.exact_value(read_storage(EXAMPLE))
+    by_number = written(
+        tmp_path, text=TEXT.replace("efficiency = 0.95", "efficiency = 0.9") + limits
+    )
+    assert cp.exact_value(problem) == pytest.approx(cp.exact_value(read_storage(by_number)))
+    loose = read_storage(path, change="inverter.most=99, net.most=99")
+    assert cp.exact_value(loose) > cp.exact_value(problem)
+
+
 PROCESS = TEXT[TEXT.index("[process]") : TEXT.index("[storages")]
 KINDS = {
     "gbm": 'kind = "gbm"\ninitial = 40\nvolatility = 0.5\ndt = 0.04\n',
@@ -114,6 +130,17 @@ WRONG = {
         '[demands.town]\namount = "0.1 * price"\n[flows.charge]',
         "(lost_at)",
     ),
+    "a limit of nothing": (
+        "[flows.charge]",
+        "[limits.inverter]\nmost = 1\n[flows.charge]",
+        "[limits.inverter] has no flows",
+    ),
+    "a limit of an unknown flow": (
+        "[flows.charge]",
+        "[limits.inverter]\nmost = 1\nflows = { charg = 1 }\n[flows.charge]",
+        "did you mean 'charge'?",
+    ),
+    "an efficiency above 1": ("efficiency = 0.95", "efficiency = [0.9, 1.2]", "at most 1"),
     "another domain": ("title", 'domain = "teapot"\ntitle', "is not one of"),
     "no flows": (TEXT[TEXT.index("[flows.charge]") :], "", "there is no flow"),
 }

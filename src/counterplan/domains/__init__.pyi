@@ -8,5 +8,6 @@ from .hybrid import HybridVehicle as HybridVehicle
 from .options import AmericanOption as AmericanOption
 from .storage import Demand as Demand
 from .storage import Flow as Flow
+from .storage import Limit as Limit
 from .storage import Storage as Storage
 from .storage import Store as Store

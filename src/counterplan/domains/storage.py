@@ -902,9 +902,8 @@ def _fill(table: _Table, T: int, sign: float) -> None:
             n[name] = np.zeros([sizes[one] for one in shape])
     for name in ("before", "demand", "lost", "spill"):
         n[name] -= 1.0
-    n["limit_least"] -= np.inf
-    n["size"] += np.inf
-    n["top"] += np.inf
+    for name, most in (("limit_least", -np.inf), ("size", np.inf), ("top", np.inf)):
+        n[name] += most
     for i, store in enumerate(stores):
         n["keep"][i], n["bottom"][:, i], n["top"][:, i] = store.keep, store.least, store.capacity
         n["bottom"][-1, i] = max(store.least, store.end_least)

@@ -49,6 +49,7 @@ LARGEST = 10_000_000
 TOP = ("domain", "title", "horizon", "sense", "step", "process", *PARTS)
 # Texts, numbers, and lists of them: what an entry may be, by its name.
 TEXTS = ("out_of", "into", "unit")
+NEEDED = {Store: ("capacity",), Demand: ("amount",), Limit: ("flows", "most")}
 BY_STEP = ("least", "efficiency")
 NUMBERS = ("capacity", "start", "keep", "least", "end_least", "end_value", "efficiency", "before")
 
@@ -151,9 +152,7 @@ def _part(kind: type, where: str, name: str, entries: Any) -> Any:
             _number(value, f"[{where}] {key}")
         elif isinstance(value, bool | dict) and key not in ("spill", "flows"):
             raise InputError(f"[{where}] {key} is {value!r}: give a number, a list or a text")
-    for needed in {Store: ("capacity",), Demand: ("amount",), Limit: ("flows", "most")}.get(
-        kind, ()
-    ):
+    for needed in NEEDED.get(kind, ()):
         if needed not in entries:
             raise InputError(f"[{where}] has no {needed}: it needs one")
     return kind(name, **entries)

@@ -397,7 +397,7 @@ class Training:
         return None
 
     def _sharpened(self, t: int, node: int, levels: FloatArray) -> Solved | None:
-        """As `solve`, and once more where tangents of single nodes make another cut where it ends."""
+        """As `solve`, and again where tangents of single nodes make another cut where it ends."""
         found = self.solve(t, node, levels)
         if found is None or t + 1 == self.lattice.horizon:
             return found
