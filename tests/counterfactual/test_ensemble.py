@@ -31,7 +31,7 @@ from counterplan.errors import InputError, NotApplicableError
 from counterplan.scm import PointSCM
 from counterplan.scm.cosine import CosineNetwork, spread_of
 from counterplan.scm.support import Seen
-from counterplan.testing.continuous import random_sequence_problem, smooth_model
+from counterplan.testing.continuous import neural_model, random_sequence_problem, smooth_model
 
 from .sequence_support import asked_of, random_question
 
@@ -216,13 +216,24 @@ def smooth_question(seed: int, horizon: int = 6, k: int = 2) -> Problem:
     return replace(asked, reward=earned, risk=None)
 
 
+def steep_question(seed: int, **size: int) -> Problem:
+    """About a network whose slopes say little, and a linear reward."""
+    rng = np.random.default_rng(seed)
+    model = neural_model(rng)
+    steeper = replace(model.location, output=2.5 * model.location.output)
+    asked = random_sequence_problem(replace(model, location=steeper), rng, n_actions=4, **size)
+    weights = rng.normal(size=asked.episode.states.shape[1])
+    return replace(asked, reward=cp.LinearReward(weights))
+
+
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_no_end_earns_more_than_its_bound(seed: int) -> None:
     """From every state that two changes lead to, at every step after them."""
-    setting = prepare_sequence(
-        replace(smooth_question(seed, k=3), scm=smooth_question(seed).scm.members[0])
-    )
+    asked = steep_question(seed, horizon=6, k=3)
+    if seed % 3:
+        asked = replace(smooth_question(seed, k=3), scm=smooth_question(seed).scm.members[0])
+    setting = prepare_sequence(asked)
     rng, bound, T = np.random.default_rng(seed), LastChange(setting), setting.horizon
     assert bound.finished
     sequences = np.repeat(setting.observed[None], 30, axis=0)
@@ -265,6 +276,22 @@ def test_searches_find_what_trying_everything_finds(seed: int, risk: float | Non
     assert found.value == pytest.approx(values.max(), abs=1e-9)
     every = cp.AStar().frontier(replace(asked, risk=risk))
     assert every[-1].value == pytest.approx(values.max(), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_steep_networks_are_searched_by_their_last_change(seed: int) -> None:
+    asked = steep_question(seed, horizon=7, k=1 + seed % 3)
+    setting = prepare_sequence(asked)
+    best = setting.outcomes(every_sequence(setting)).max()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(astar, "STEEP", 0.0 if seed % 2 else 2.0)
+        patch.setattr(astar, "FEW_NODES", 0 if seed % 4 > 1 else 100_000)
+        found = cp.AStar().solve(asked)
+        every = cp.AStar().frontier(asked)
+    assert seed % 2 == 0 or found.method.startswith("second-order bound of the last change")
+    assert (found.status, every[-1].status) == ("optimal", "optimal")
+    assert found.value == pytest.approx(best, abs=1e-9)
+    assert every[-1].value == pytest.approx(best, abs=1e-9)
 
 
 def test_long_episodes_keep_to_their_time() -> None:

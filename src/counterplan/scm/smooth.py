@@ -176,15 +176,11 @@ class SmoothSCM(LearnedSCM):
         return kept | {"effects": Effects(*given) if given else None}
 
     @property
-    def layers(self) -> Layers | None:
+    def dose_layers(self) -> Layers | None:
         """What second-order bounds need, None in physical units."""
         if self.scaling is not None:
             return None
         return Layers(self.location.sparse, self.scale.sparse, self.fixed, self.within)
-
-    @property
-    def dose_layers(self) -> Layers | None:
-        return self.layers
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return spread_of(self.scale(states, actions))

@@ -59,6 +59,8 @@ Nodes: TypeAlias = NDArray[np.void]
 JUDGED, FOLLOWED, ENDED = 32, 256, 2_048
 # With so few nodes before the last change, bounds on them cost more than they save.
 FEW_NODES = 100_000
+# Of what a start gains, promises beyond this are of little use.
+STEEP = 2.0
 # With so few steps in all sequences, bounds cost more than trying them.
 FEW_STEPS = 20_000
 # Changes that are tried for the sequence to start from once all have been.
@@ -514,7 +516,8 @@ class AStar:
             if setting.share is None:
                 bound = self._prepared(setting, setting.observed, watch)
                 gains = bound.others.gains() if isinstance(bound.others, FirstOrder) else None
-                return self._start(setting, setting.observed, watch, gains), bound
+                start = self._start(setting, setting.observed, watch, gains)
+                return start, self._if_steep(setting, bound, start, watch)
         start = self._start(setting, setting.observed, watch)
         return start, self._prepared(setting, start, watch)
 
@@ -542,15 +545,31 @@ class AStar:
         """The bounds, of several models by those that count for the sequence to start from."""
         nodes = setting.narrowed(start)
         is_ours = isinstance(self.heuristic, FirstOrderBound) and self.rollout and setting.k > 0
-        if is_ours and all(layers_of(one) is not None for one in nodes.members):
+        found = [layers_of(one) for one in nodes.members] if is_ours else [None]
+        if all(layers is not None and not layers.is_tanh for layers in found):
             last = LastChange(nodes, watch.deadline)
             if last.finished:
-                before = max(setting.k // int(setting.costs.min()) - 1, 0)
-                singles = int(setting.allowed.sum()) - len(setting.allowed)
-                if singles**before / math.factorial(before) <= FEW_NODES:
+                if _few_before(setting):
                     return Prepared(nodes, last, NoBound())
                 return Prepared(nodes, last, self.heuristic.prepare(nodes, watch.deadline))
         return Prepared(nodes, None, self.heuristic.prepare(nodes, watch.deadline))
+
+    def _if_steep(
+        self, setting: SequenceSetting, bound: Prepared, start: IntArray, watch: Watch
+    ) -> Prepared:
+        """The bounds, with one on the last change where the first promise is more than twice what
+        the start gains: slopes of unconstrained networks say little over many steps."""
+        nodes = bound.setting
+        if bound.last is not None or any(layers_of(one) is None for one in nodes.members):
+            return bound
+        promise = float(bound.others.upper(0, np.zeros(1, np.int64), nodes.states[:1])[0])
+        before, after = setting.outcomes(np.stack([setting.observed, start])).tolist()
+        if promise - before <= STEEP * (after - before) + setting.negligible(before):
+            return bound
+        last = LastChange(nodes, watch.deadline)
+        if not last.finished:
+            return bound
+        return Prepared(nodes, last, NoBound() if _few_before(setting) else bound.others)
 
     def _accepted(self, problem: Problem) -> SequenceSetting:
         setting = prepare_sequence(problem)
@@ -600,6 +619,13 @@ class _Least:
 
     def restricted(self, setting: SequenceSetting) -> UpperBound:
         return _Least([bound.restricted(setting) for bound in self._bounds])
+
+
+def _few_before(setting: SequenceSetting) -> bool:
+    """Whether bounds on the nodes before the last change cost more than they save."""
+    before = max(setting.k // int(setting.costs.min()) - 1, 0)
+    singles = int(setting.allowed.sum()) - len(setting.allowed)
+    return bool(singles**before / math.factorial(before) <= FEW_NODES)
 
 
 def _check_heuristic(heuristic: object) -> None:

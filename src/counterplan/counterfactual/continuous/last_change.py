@@ -32,6 +32,8 @@ from counterplan.scm.curvature import Layers, along
 # Of the size of an outcome: more than the rounding of the sums behind it, less than what counts as
 # better (`negligible`).
 OUTWARD = 1e-13
+# Boxes of so many sizes, each half of the one before.
+HALVED = 3
 
 
 class Courses(NamedTuple):
@@ -99,7 +101,8 @@ class LastChange:
         self._boxes = np.zeros(shape)
         self._paths: list[FloatArray] = []
         self._exact: list[FloatArray] = []
-        self._kept: dict[tuple[int, int], tuple[Any, ...]] = {}
+        self._layers = [layers_of(one) for one in setting.members]
+        self._kept: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
         for t in range(setting.horizon - 1):
             if clock() > deadline:
                 break
@@ -135,8 +138,7 @@ class LastChange:
         if not away.any():
             found = np.repeat(self._exact[t][None, asked], len(states), axis=0)
         else:
-            found = heights(self._courses(t, asked), plain(away), wanted)
-            found[(np.abs(away) > self._boxes[t] * self._before).any(axis=(1, 2))] = math.inf
+            found = self._heights(t, asked, away, wanted)
         rounding = OUTWARD * (setting.terms + np.abs(found))
         found = np.where(found == -math.inf, found, found + rounding)
         result[:, changed[asked]] = found
@@ -151,27 +153,44 @@ class LastChange:
         actions[:, 0] = changed
         return actions
 
-    def _courses(self, t: int, asked: IntArray) -> Courses:
-        """Those of some of the changes at step t, (p,); each is expanded when it is first asked
-        for."""
-        kept = self._kept
-        if new := [place for place in asked.tolist() if (t, place) not in kept]:
-            expanded = [self._expanded(b, t, new) for b in range(len(self.setting.members))]
+    def _heights(self, t: int, asked: IntArray, away: FloatArray, wanted: FloatArray) -> FloatArray:
+        """(n, p) the same of some of the changes, from states that are `away` (n, B, M) from the
+        observed one; by the smaller boxes where larger ones that hold them leave too much."""
+        box, found = self._boxes[t] * self._before, np.full((len(away), len(asked)), math.inf)
+        for halved in range(HALVED):
+            rows = (np.abs(away) <= box * 0.5**halved).all(axis=(1, 2))
+            rows &= (found > wanted[:, None]).any(axis=1)
+            columns = np.flatnonzero((found[rows] > wanted[rows, None]).any(axis=0))
+            if not columns.size:
+                break
+            courses = self._courses(t, asked[columns], halved)
+            part = np.ix_(rows, columns)
+            lower = heights(courses, plain(away[rows]), wanted[rows])
+            found[part] = np.minimum(found[part], lower)
+        return found
+
+    def _courses(self, t: int, asked: IntArray, halved: int) -> Courses:
+        """Those of some of the changes at step t, (p,), over a box that is so often halved; each is
+        expanded when it is first asked for."""
+        kept = self._kept.setdefault((t, halved), {})
+        if new := [place for place in asked.tolist() if place not in kept]:
+            every = range(len(self.setting.members))
+            expanded = [self._expanded(b, t, new, halved) for b in every]
             slope, bend, slack = (np.stack(part, axis=1) for part in zip(*expanded, strict=True))
             with np.errstate(over="ignore", invalid="ignore"):  # infinite is a bound too
                 steep = np.linalg.norm(bend, axis=(2, 3)) + np.linalg.norm(slack, axis=(2, 3))
             steep *= 1 + 1e-9
             parts = zip(self._exact[t][new], slope, bend, slack, steep, strict=True)
-            kept |= {(t, place): part for place, part in zip(new, parts, strict=True)}
-        chosen = zip(*(kept[t, place] for place in asked.tolist()), strict=True)
+            kept |= dict(zip(new, parts, strict=True))
+        chosen = zip(*(kept[place] for place in asked.tolist()), strict=True)
         return Courses(*map(np.array, chosen))
 
-    def _expanded(self, b: int, t: int, places: list[int]) -> tuple[FloatArray, ...]:
+    def _expanded(self, b: int, t: int, places: list[int], halved: int) -> tuple[FloatArray, ...]:
         """One member's g, H and E of some of the courses at step t, weighted."""
         setting, one = self.setting, self.setting.members[b]
-        layers = layers_of(one)
+        layers = self._layers[b]
         assert layers is not None  # or there is no such bound
-        actions, box = self._actions(t)[places], self._boxes[t, b] * self._before
+        actions, box = self._actions(t)[places], self._boxes[t, b] * self._before * 0.5**halved
         vectors = one.vectors[np.arange(t, setting.horizon - 1), actions]
         gradients = (
             np.ascontiguousarray(reward.gradient(one.states.shape[1])[layers.fixed :])
@@ -186,5 +205,5 @@ def layers_of(member: Member) -> Layers | None:
     """What the bound needs: networks with one hidden layer, and linear rewards."""
     if max(member.reward.remainder, member.last.remainder) > 0.0:
         return None
-    found: Layers | None = getattr(member.scm, "layers", None)
+    found: Layers | None = getattr(member.scm, "dose_layers", None)
     return found
