@@ -13,10 +13,13 @@ import pytest
 
 from counterplan.errors import FileError
 from counterplan.explorer.app import Service, Settings
+from counterplan.runs.question import Question
 from counterplan.runs.task import TaskSpec
 
-from ..viz.report.runs import solved
-from .serving import Explorer
+from ..runs.models import small_scm
+from ..viz.report.runs import explain_run, solved
+from .long_episodes import long_episodes
+from .serving import Explorer, serving
 
 PAGE = files("counterplan.explorer") / "page"
 NAMES = sorted(entry.name for entry in PAGE.iterdir())
@@ -168,3 +171,19 @@ def test_everyone_is_served(continuous: Explorer) -> None:
 
 def _without_time(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name != "milliseconds"}
+
+
+@pytest.mark.slow  # searches run until their limits
+def test_searches_of_a_thousand_steps_end_with_an_answer(tmp_path: Path) -> None:
+    """A worker that does not keep to its limit is ended without one."""
+    scm = small_scm()
+    episodes = long_episodes(scm, 1, 1_000)
+    out = explain_run(tmp_path, scm, episodes, Question((1,), nodes=10)).folder
+    with serving(out) as explorer:
+        for k in (2, 20):
+            asked = {"kind": "solve", "id": "long 0", "k": k, "seconds": 2.0}
+            found = explorer.finished(asked)
+            assert (found["state"], found["error"]) == ("done", None)
+            answer = found["solved"]["answer"]
+            assert answer["status"] == "limit"
+            assert float(answer["bound"]) >= float(answer["value"])
