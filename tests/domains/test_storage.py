@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
+from counterplan.domains import dispatch
 from counterplan.domains.storage import Demand, Flow, Limit, Storage, Store, read_rate
 from counterplan.errors import CounterplanError, InfeasibleError, NotApplicableError
 from counterplan.planning.model import State
@@ -399,3 +400,86 @@ def test_plans_of_several_choose_among_all_flows(kind: str) -> None:
     found = cp.plan(problem, planner=cp.UCT(50), seed=0)
     assert found.basis.startswith("cuts")
     assert found.value == pytest.approx(best, abs=4 * found.se)
+
+
+# Where a number of a statement stands.
+PLACES: dict[str, Any] = {
+    "capacity": lambda v: battery(store=Store("a", v)),
+    "start": lambda v: battery(store=Store("a", 3, v)),
+    "keep": lambda v: battery(store=Store("a", 3, keep=v)),
+    "inflow": lambda v: battery(store=Store("a", 3, inflow=[0, v, 0], spill=True)),
+    "end_value": lambda v: battery(store=Store("a", 3, end_value=v)),
+    "most": lambda v: battery(Flow("f", into="a", most=v)),
+    "least": lambda v: battery(Flow("f", into="a", most=1, least=[0, v, 0])),
+    "efficiency": lambda v: battery(Flow("f", into="a", most=1, efficiency=[1, v, 1])),
+    "pays": lambda v: battery(Flow("f", into="a", most=1, pays=v)),
+    "factor": lambda v: battery(Flow("f", into="a", most=1, pays=f"{abs(v):f} * price")),
+    "segment": lambda v: battery(Flow("f", into="a", segments=[(1, 0), (1, v)])),
+    "ramp": lambda v: battery(Flow("f", into="a", most=1, ramp=v)),
+    "amount": lambda v: battery(demands=Demand("d", v, 1)),
+    "lost_at": lambda v: battery(demands=Demand("d", 1, v)),
+    "weight": lambda v: battery(limits=Limit("l", {"charge": v}, 1)),
+    "limit": lambda v: battery(limits=Limit("l", ["charge"], v)),
+    "value": lambda v: modes(TANK, Flow("f", out_of="b", most=1), more=(1, v)),
+    "chance": lambda v: cp.processes.MarkovModes([[1 - v, v], [0.5, 0.5]]),
+}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e308, 1e10])
+@pytest.mark.parametrize("place", PLACES)
+def test_numbers_that_nothing_can_be_proved_with_are_refused(place: str, value: float) -> None:
+    with pytest.raises(CounterplanError) as problem:
+        PLACES[place](value)
+    assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("price", [1.0, 9e8])
+def test_large_numbers_lose_nothing(price: float) -> None:
+    """A fee that nobody pays, or a price at which all is sold: other numbers count beside it."""
+    flows = [
+        Flow("never", into="a", most=1, pays=1e9),
+        Flow("sell", out_of="a", most=1, earns=price),
+    ]
+    process = BinomialLattice(40, 0, 0.9, 0.1)
+    problem = Storage(process, 3, Store("a", 1e9, 2.5, end_value=0.25), flows)
+    assert cp.exact_value(problem) == pytest.approx(2.5 * price, rel=1e-12)
+
+
+def test_x_that_is_no_number_is_refused_and_harms_no_memory() -> None:
+    problem = random_battery(np.random.default_rng(1), horizon=4)
+    for wrong in (np.nan, np.inf, -np.inf, 1e200):
+        path = problem.sample_path(0)
+        path[2] = wrong
+        with pytest.raises(CounterplanError):
+            cp.hindsight(problem, path)
+        with pytest.raises(CounterplanError):
+            problem.allocate(path[None])
+        with pytest.raises(CounterplanError):
+            problem.actions(State(2, path[2], problem.start.resource))
+        with pytest.raises(CounterplanError):
+            problem.value_within(State(2, path[2], problem.start.resource))
+        # Compiled code itself stays within its arrays.
+        values, flows = np.empty(1), np.empty((1, 4, len(problem._table.labels)))
+        dispatch.along_paths(problem._numbers, 0, 1.0, path[None], values, flows)
+        rows = np.empty((problem.most_actions, len(problem._table.labels)))
+        count = dispatch.actions(problem._numbers, 2, path[2], problem.start.resource, rows)
+        assert 1 <= count <= problem.most_actions
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"covariance": [[2500.0]]}, r"typical factor of e\^50"),
+        ({"covariance": [[np.nan]]}, "covariance"),
+        ({"phi": [1.2]}, "phi is 1.2"),
+        ({"profile": [[np.inf]]}, "profile must be finite"),
+        ({"shift": np.nan}, "shift must be finite"),
+        ({"shocks": [[np.nan]]}, "shocks must be finite"),
+        ({"initial": [1e308]}, "so large"),
+    ],
+)
+def test_processes_that_leave_all_bounds_are_refused(given: Any, said: str) -> None:
+    stated = {"initial": [40.0], "phi": [0.9], "profile": [[3.7]], "covariance": [[0.1]]}
+    sell = Flow("f", out_of="b", most=1, earns="price")
+    with pytest.raises(CounterplanError, match=said):
+        Storage(cp.processes.Autoregression(**{**stated, "logs": True, **given}), 3, TANK, sell)

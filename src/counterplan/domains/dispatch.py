@@ -195,7 +195,7 @@ def _note(flat, t, now, corners, curve, m):  # type: ignore[no-untyped-def]
 
 # Of the simplex method: what is nothing, and the three objectives: of all rows being kept, of
 # earnings, of the level.
-TINY = 1e-11
+TINY, MOST_PIVOTS = 1e-11, 10_000
 KEPT, EARNED, LEVEL = -3, -2, -1
 
 
@@ -253,7 +253,9 @@ def _pivots(flat, t, x, now, corners, curve):  # type: ignore[no-untyped-def]
     basis, basic, at_top = np.arange(n - R, n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     basic[n - R :] = True
     phase, m = 0, 0
-    while phase < 3:
+    for _ in range(MOST_PIVOTS):
+        if phase == 3:
+            return m
         j = _entering(rows, bounds, basic, at_top, phase)
         if j < 0:
             if phase == 0:
@@ -293,7 +295,7 @@ def _pivots(flat, t, x, now, corners, curve):  # type: ignore[no-untyped-def]
                 raise ValueError("a step has more corners than there is room for")
             corners[m] = value[: p.A]
             m = _note(flat, t, now, corners, curve, m)
-    return m
+    return 0
 
 
 @compiled
@@ -522,7 +524,7 @@ def step(flat, t, x, d, action, out):  # type: ignore[no-untyped-def]
 def value_at(curve, level):  # type: ignore[no-untyped-def]
     """The value of a level, that of the nearest where there is none."""
     level = min(max(level, curve[0, 0]), curve[-1, 0])
-    k = np.searchsorted(curve[:, 0], level)
+    k = min(np.searchsorted(curve[:, 0], level), len(curve) - 1)
     if k == 0 or curve[k, 0] == level:
         return curve[k, 1]
     weight = (level - curve[k - 1, 0]) / (curve[k, 0] - curve[k - 1, 0])
@@ -584,7 +586,7 @@ def worth_before(flat, t, x, curve, out):  # type: ignore[no-untyped-def]
             other = (turned[j - 1, 1] - turned[j, 1]) / (turned[j, 0] - turned[j - 1, 0])
         if spills and max(slope, other) <= 0.0:
             break
-        if slope >= other:
+        if j == 0 or (i < n and slope >= other):  # whatever is not a number
             found[size] = found[size - 1] + curve[i] - curve[i - 1]
             i += 1
         else:

@@ -53,7 +53,7 @@ from counterplan.planning.model import Allocation, HasFutures, Sense, State
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
 from counterplan.planning.processes.laws import Shipped
 from counterplan.planning.processes.modes import check_stated
-from counterplan.planning.stages import Stage, allocate_stages, closest_flows
+from counterplan.planning.stages import Stage, allocate_stages, check_size, closest_flows
 
 if TYPE_CHECKING:
     from counterplan.domains.storage_value import StorageValue
@@ -67,6 +67,8 @@ ROUNDING = 1e-7
 GRID, NEEDS = 3, 6
 # Values of x at all steps that are looked at for what an inflow may take.
 MOST_LISTED = 50_000
+# The largest number of a statement: beside 1e9, 1e-7 is still told apart.
+LARGEST = 1e9
 # Corners of a step that there is room for.
 MOST_CORNERS = 400
 NUMBER = r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)"
@@ -105,17 +107,17 @@ class Store:
 
     def __post_init__(self) -> None:
         what = f"storage {self.name!r}"
-        capacity = number(self.capacity, f"{what}: capacity", 0.0, above=True)
+        capacity = stated(self.capacity, f"{what}: capacity", 0.0, above=True)
         for one in ("start", "least", "end_least"):
-            level = number(getattr(self, one), f"{what}: {one}", 0.0)
+            level = stated(getattr(self, one), f"{what}: {one}", 0.0)
             if level > capacity:
                 raise InputError(
                     f"{what}: {one} {level:g} exceeds the capacity {capacity:g}: lower it"
                 )
             object.__setattr__(self, one, level)
         object.__setattr__(self, "capacity", capacity)
-        object.__setattr__(self, "end_value", number(self.end_value, f"{what}: end_value", 0.0))
-        object.__setattr__(self, "keep", number(self.keep, f"{what}: keep", 0.0, above=True))
+        object.__setattr__(self, "end_value", stated(self.end_value, f"{what}: end_value", 0.0))
+        object.__setattr__(self, "keep", stated(self.keep, f"{what}: keep", 0.0, above=True))
         if self.keep > 1.0:
             raise InputError(
                 f"{what}: keep {self.keep:g} is the share of a level that is left a step later: "
@@ -159,21 +161,21 @@ class Flow:
         what = f"flow {self.name!r}"
         several = np.ndim(self.efficiency) == 1
         given: Any = self.efficiency if several else [self.efficiency]
-        shares = tuple(number(one, f"{what}: efficiency", 0.0, above=True) for one in given)
+        shares = tuple(stated(one, f"{what}: efficiency", 0.0, above=True) for one in given)
         if max(shares, default=0.0) > 1.0:
             raise InputError(
                 f"{what}: efficiency {max(shares):g} is the share of what is sent that arrives: "
                 "give at most 1, a share such as 0.95"
             )
         object.__setattr__(self, "efficiency", shares if several else shares[0])
-        object.__setattr__(self, "before", number(self.before, f"{what}: before", 0.0))
+        object.__setattr__(self, "before", stated(self.before, f"{what}: before", 0.0))
         if self.out_of is None and self.into is None:
             raise InputError(f"{what}: say where it comes from (out_of) or goes to (into)")
         if self.out_of == self.into:
             raise InputError(f"{what}: flows from {self.into!r} into itself: change one of the two")
         parts = _pairs(self.segments, f"{what}: segments")
         for i, (amount, extra) in enumerate(parts):
-            number(amount, f"{what}: the amount of segment {i}", 0.0, above=True)
+            stated(amount, f"{what}: the amount of segment {i}", 0.0, above=True)
             if i and extra < parts[i - 1][1]:
                 raise InputError(
                     f"{what}: segment {i} costs {extra:g}, less than the one before: a cost that "
@@ -183,7 +185,7 @@ class Flow:
         if self.ramp is not None:
             pair = (self.ramp, self.ramp) if np.ndim(self.ramp) == 0 else self.ramp
             ((down, up),) = _pairs([pair], f"{what}: ramp")
-            ramp = number(down, f"{what}: ramp", 0.0), number(up, f"{what}: ramp", 0.0)
+            ramp = stated(down, f"{what}: ramp", 0.0), stated(up, f"{what}: ramp", 0.0)
             object.__setattr__(self, "ramp", ramp)
 
 
@@ -224,15 +226,29 @@ class Limit:
             raise InputError(f"{what}: flows must be a list of names, or {{name: weight}}")
         weights = dict.fromkeys(self.flows, 1.0) if given is None else dict(given)
         for one, weight in weights.items():
-            weights[one] = number(weight, f"{what}: the weight of {one!r}")
+            weights[one] = stated(weight, f"{what}: the weight of {one!r}")
         if not any(weights.values()):
             raise InputError(f"{what}: names no flow: say which flows share it")
         object.__setattr__(self, "flows", weights)
 
 
+def stated(value: object, name: str, least: float = -math.inf, above: bool = False) -> float:
+    """A number that is not so large that others beside it would be lost to rounding."""
+    return _within(number(value, name, least, above), name)
+
+
+def _within(value: float, name: str) -> float:
+    if not abs(value) <= LARGEST:
+        raise InputError(
+            f"{name} is {value:g}, so large that others are lost beside it: give at most "
+            f"{LARGEST:g}, in larger units"
+        )
+    return value
+
+
 def _pairs(values: Any, what: str) -> tuple[tuple[float, float], ...]:
     try:
-        return tuple((number(a, what), number(b, what)) for a, b in values)
+        return tuple((stated(a, what), stated(b, what)) for a, b in values)
     except (TypeError, ValueError) as problem:
         if isinstance(problem, InputError):
             raise
@@ -260,7 +276,7 @@ def read_rate(rate: Any, names: Sequence[str], T: int, what: str) -> tuple[Float
 def _linear(entry: Any, names: Sequence[str], what: str) -> tuple[float, FloatArray]:
     slopes, fixed, at = np.zeros(len(names)), 0.0, 0
     if not isinstance(entry, str):
-        return number(entry, what), slopes
+        return stated(entry, what), slopes
     while at < len(entry.rstrip()):
         found = TERM.match(entry, at)
         assert found is not None
@@ -271,6 +287,7 @@ def _linear(entry: Any, names: Sequence[str], what: str) -> tuple[float, FloatAr
                 "name of x, or a sum such as '0.9 * price - 2'"
             )
         value = (-1.0 if sign == "-" else 1.0) * float(factor or 1.0) * float(more or 1.0)
+        _within(value, f"{what} {entry!r}: a factor")
         if name is None:
             fixed += value
         elif name in names:
@@ -378,6 +395,7 @@ class Storage(HasFutures):
     def actions(self, state: State) -> FloatArray:
         """(m, A) what is offered: each possible, and none a dead end."""
         t, x, d = state.t, *(np.array(part, dtype=np.float64) for part in state[1:])
+        check_size(f"x at t={t}", x)
         self._check_levels(t, d)
         rows = np.empty((self.most_actions, len(self._table.labels)))
         rows = rows[: dispatch.actions(self._numbers, t, x, d, rows)]
@@ -463,6 +481,7 @@ class Storage(HasFutures):
         if not self.is_simple:
             return allocate_stages(self, paths, state)
         known = np.ascontiguousarray(paths, dtype=np.float64)
+        check_size("x along a path", known)
         values, flows = np.empty(len(known)), np.empty((*known.shape[:2], len(self._table.labels)))
         level = float(now.resource[0])
         wrong = dispatch.along_paths(self._numbers, now.t, level, known, values, flows)
@@ -849,6 +868,7 @@ class _Table:
 def _names(model: Storage) -> tuple[dict[str, str], FloatArray]:
     """The names that rates use, with units, and what each is of x: a matrix (N, X)."""
     X = len(model.process.start)
+    _within(float(np.abs(model.process.start).max()), "process: where it starts")
     given, basis = list(model.names or getattr(model.process, "names", ()) or ()), np.eye(X)
     if model.values:
         given = [*model.values]
@@ -856,6 +876,7 @@ def _names(model: Storage) -> tuple[dict[str, str], FloatArray]:
         if any(len(row) != X for row in rows):
             raise InputError(f"values: give {X} numbers for each name, one for each mode of x")
         basis = np.array(rows)
+        _within(float(np.abs(basis).max()), "values: one")
     elif not given:
         given = ["price"] if X == 1 else [f"x_{i + 1}" for i in range(X)]
     if len(given) == X - 1 and not model.names and not model.values:
@@ -1006,6 +1027,7 @@ def _fill_flow(
                 f"{what}: {name} has {np.size(given)} entries, but there are {T} steps"
             )
     n["low"][:, f] = vector(flow.least, f"{what}: least", T)
+    _within(float(np.abs(n["low"][:, f]).max()), f"{what}: least")
     arrives = vector(flow.efficiency, f"{what}: efficiency", T)
     earned, paid = said(flow.earns, f"{what}: earns"), said(flow.pays, f"{what}: pays")
     fixed, slopes = arrives * earned[0] - paid[0], arrives[:, None] * earned[1] - paid[1]
@@ -1048,6 +1070,7 @@ def _needs(model: Storage) -> FloatArray:
         path = model.mean_path()
     except NotApplicableError:
         path = np.tile(model.process.start, (T, 1))
+    check_size("what is expected of x", path)
     used = np.zeros(T)
     for k in {int(one) for one in table.demand[takes]}:
         share = table.share[:, takes & (table.demand == k)].max(axis=1)

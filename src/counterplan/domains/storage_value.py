@@ -32,6 +32,7 @@ from counterplan.core.validation import FloatArray, generator
 from counterplan.domains import dispatch
 from counterplan.errors import InfeasibleError, NotApplicableError
 from counterplan.planning.model import FiniteSupport, State, sign_of
+from counterplan.planning.stages import check_size
 
 if TYPE_CHECKING:
     from counterplan.domains.storage import Storage
@@ -244,6 +245,7 @@ class StorageValue:
         return self._some(n, out, t)
 
     def _step_back(self, t: int, x: FloatArray, after: FloatArray) -> FloatArray:
+        check_size(f"x at t={t}", x)
         out = _room(len(after) + self._model._table.corners)
         return self._some(dispatch.worth_before(self._flat, t, x, after, out), out, t)
 

@@ -63,7 +63,7 @@ from counterplan.planning.model import (
 from counterplan.planning.policies import Rule, each_state, follow, futures
 from counterplan.planning.processes.base import number
 from counterplan.planning.risk import Risk, RiskLike
-from counterplan.planning.stages import Stage, stages_of
+from counterplan.planning.stages import Stage, check_size, stages_of
 
 # What HiGHS may miss bounds and optimality by, and what levels may by what that makes.
 PRECISION, ROUNDING = 1e-9, 1e-7
@@ -154,7 +154,10 @@ class StepProgram:
         drift, moved = stage.inflow + stage.inflow_x @ x, stage.rows_x @ x
         limits = (stage.low - moved, np.maximum(stage.high - moved, stage.floor))
         low, high = (np.concatenate([drift, one]) for one in limits)
-        return Sides(low, high, -self._sign * (stage.price + stage.price_x @ x))
+        cost = -self._sign * (stage.price + stage.price_x @ x)
+        both = np.append(low, high)
+        check_size(f"the step at x = {x.tolist()}", cost, both[~np.isinf(both)])
+        return Sides(low, high, cost)
 
     def forbid(self, intercept: float, slope: FloatArray) -> None:
         """0 >= intercept + slope . d'."""

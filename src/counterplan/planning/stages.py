@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-10
 # Variables of one program: more paths are solved in turn.
 VARIABLES_AT_ONCE = 20_000
+# Numbers of a program: HiGHS takes 1e20 for infinite.
+LARGEST = 1e15
 
 # By field: its dimensions, and what it is where it is not given.
 SHAPES: dict[str, tuple[str, float]] = {
@@ -185,6 +187,8 @@ class Program(NamedTuple):
         from scipy.optimize import linprog
         from scipy.sparse import vstack
 
+        limits = np.append(self.low, self.high)
+        check_size("what x makes of a step", self.cost, limits[~np.isinf(limits)])
         same = self.low == self.high
         upper, lower = ~same & np.isfinite(self.high), ~same & np.isfinite(self.low)
         tolerances = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
@@ -313,4 +317,15 @@ def _numbers(name: str, values: ArrayLike) -> FloatArray:
         raise InputError(f"a stage's {name} must hold numbers, got {values!r}") from None
     if np.isnan(found).any() or (name not in LIMITS and not np.isfinite(found).all()):
         raise InputError(f"a stage's {name} must be finite numbers")
+    check_size(f"a stage's {name}", found[np.isfinite(found)])
     return found
+
+
+def check_size(what: str, *several: FloatArray) -> None:
+    """Refuse numbers that a solver takes for infinite, or beside which others are lost."""
+    for one in several:
+        if not np.abs(one).max(initial=0.0) <= LARGEST:
+            raise InputError(
+                f"{what} is no number, or beyond {LARGEST:g}, too large to be reckoned with: use "
+                "larger units, no limit where there is none, and a process that stays within them"
+            )

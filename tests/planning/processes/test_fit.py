@@ -341,3 +341,12 @@ def test_bands_that_hold_too_often_are_told_but_do_not_lose() -> None:
     assert "nothing pulls it back" in " ".join(
         cp.processes.fit(record, families=("walk",), horizon=12).warnings
     )
+
+
+def test_a_mistake_in_the_record_is_told_of() -> None:
+    rng = np.random.default_rng(0)
+    prices = 50.0 + rng.normal(0.0, 2.0, 200).cumsum()
+    assert not any("two largest" in one for one in cp.processes.fit(prices).warnings)
+    prices[100] *= 100.0
+    found = cp.processes.fit(prices, families=["walk"])
+    assert any("the largest at step 10" in one for one in found.warnings)

@@ -35,7 +35,7 @@ from counterplan.core.validation import FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.processes.base import given_start, number, stochastic_matrix, vector
 from counterplan.planning.processes.laws import PRICES_NUMBERS, Continuous
-from counterplan.planning.processes.prices import strata_of
+from counterplan.planning.processes.prices import WIDEST_STEP, strata_of
 
 # Blocks of numbers are good for this many times at least, and then for twice as many.
 FEWEST_ROWS = 32
@@ -150,7 +150,20 @@ class Autoregression(Continuous):
         made["shift"] = np.array(np.broadcast_to(np.asarray(self.shift, dtype=np.float64), (K, S)))
         made["shocks"] = np.asarray(self.shocks, dtype=np.float64).reshape(-1, S)
         for name, value in made.items():
+            if not np.isfinite(value).all():
+                raise InputError(f"{name} must be finite numbers")
             object.__setattr__(self, name, value)
+        widest = float(np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).max())
+        if self.logs and widest > WIDEST_STEP:
+            raise InputError(
+                f"covariance: prices move by a typical factor of e^{widest:.3g} in one step, and "
+                "samples say nothing about their mean; 20 % are a variance of 0.04 with logs"
+            )
+        if np.abs(made["phi"]).max() > 1.0:
+            raise InputError(
+                f"phi is {np.abs(made['phi']).max():g}: deviations that grow from step to step "
+                "leave any bounds; give at most 1"
+            )
 
     @property
     def series(self) -> int:

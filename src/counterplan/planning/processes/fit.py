@@ -70,8 +70,9 @@ MOST_SWITCHING = 4
 # Degrees of freedom of kernels.
 TAILS = 4
 FAN_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-# What makes a warning: horizon by history, seasons seen, chance of coverage or of a break by luck.
-LONGEST_SHARE, FEW_CYCLES, LUCK = 0.25, 3.0, 0.01
+# What makes a warning: horizon by history, seasons seen, chance of coverage or of a break by luck,
+# and the share of the variance that two shocks make.
+LONGEST_SHARE, FEW_CYCLES, LUCK, FEW_MAKE_ALL = 0.25, 3.0, 0.01, 0.5
 ARRAYS = ("initial", "phi", "profile", "covariance", "shift", "chances", "shocks", "theta",
           "theta_covariance", "pit", "shock_correlation", "fan", "seen", "range")  # fmt: skip
 PROCESS = TensorFormat(
@@ -618,11 +619,21 @@ def _warnings(found: FittedProcess, cycles: dict[str, float], best: _Tried) -> l
 
 
 def _breaks(shocks: FloatArray, names: Sequence[str]) -> list[str]:
-    """Series whose shocks, or sizes of shocks, differ between the halves of the record: by means
-    over twenty blocks, within which shocks may depend on each other."""
+    """Series with a few shocks that make most of their variance; and those whose shocks, or sizes
+    of shocks, differ between the halves of the record: by means over twenty blocks, within which
+    shocks may depend on each other."""
     from scipy.stats import ttest_ind_from_stats
 
-    made = []
+    made, squares = [], shocks**2
+    for i, name in enumerate(names):  # a mistake is a step there and one back
+        share = np.sort(squares[:, i])[-2:].sum() / max(squares[:, i].sum(), 1e-300)
+        largest = int(squares[:, i].argmax()) + 1
+        if len(shocks) >= 30 and share > FEW_MAKE_ALL:
+            made.append(
+                f"{name}: the two largest of its {len(shocks)} shocks, the largest at step "
+                f"{largest} of the record, make {share:.0%} of its variance: "
+                "correct them if they are mistakes; else how often such comes again is hardly known"
+            )
     for what, moves in (("means", shocks), ("sizes", np.abs(shocks))) if len(shocks) >= 60 else ():
         parts = np.array([part.mean(axis=0) for part in np.array_split(moves, 20)])
         # Blocks that differ by rounding are alike.
