@@ -168,7 +168,7 @@ class FitLearned(BaseModel):
     combinations: int | None = maybe("listed actions: combinations of the action columns")
     advised_combinations: int | None = maybe("how many of them may be advised")
     min_count: int | None = maybe("how often one must occur for that")
-    doses: dict[str, tuple[float, float]] | None = maybe("doses: between which numbers each is")
+    doses: dict[str, list[float]] | None = maybe("doses: between which numbers each is")
     learner: Literal["smooth", "neural"] = said("what was learned")
     chosen: str = said("why, in words")
     tried: Tried | None = maybe("with --learner auto: validation_log_likelihood of both")
