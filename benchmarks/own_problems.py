@@ -9,6 +9,7 @@ the default closes, paired with the optimal policy on the same futures:
     closed = 1 - (optimal - default) / (optimal - plan made once)
 
     python benchmarks/own_problems.py --futures 200 --simulations 200 --write
+    python benchmarks/own_problems.py --speed
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import counterplan as cp
 from counterplan.planning.model import State
 from counterplan.planning.policies import KnownRule
 from counterplan.planning.processes.base import draw_paths
+from counterplan.planning.search.grounded import basis_of, on_lattice
+from counterplan.planning.search.planners import Session
 
 RESULTS = Path(__file__).parent / "results" / "own_problems.md"
 
@@ -396,6 +399,44 @@ def measure(name: str, episodes: int = 200, simulations: int = 1000, seed: int =
     )
 
 
+def speed(name: str, simulations: int = 1000, repetitions: int = 10) -> str:
+    """Processor time of simulations from the start in plain Python and compiled, and of advice."""
+    problem = PROBLEMS[name]()
+    known: Any = basis_of(problem, problem.start).known
+    planner, taken = cp.UCT(simulations, leaf=on_lattice), list[float]()
+    for is_open in (False, True):
+        session = Session(planner, problem, False, 0, known.tables)
+        if is_open:
+            began = time.process_time()
+            session.ready()
+            compiling = time.process_time() - began
+        session(problem.start)
+        began = time.process_time()
+        for _ in range(repetitions):
+            session(problem.start)
+        taken.append((time.process_time() - began) / repetitions)
+    advisor, chance, advice = (
+        cp.Advisor(problem, cp.UCT(simulations)),
+        np.random.default_rng(0),
+        list[float](),
+    )
+    for _ in range(repetitions + 1):
+        t, x, d = problem.start
+        while t < problem.horizon:
+            began = time.process_time()
+            action = advisor.advise(State(t, x, d)).action
+            advice.append(1000 * (time.process_time() - began))
+            d = problem.step(t, x[None], d[None], action[None])[1][0]
+            t, x = t + 1, problem.draw(t, x[None], chance)[0]
+    warm = advice[problem.horizon :]
+    return (
+        f"{name}: {1e6 * taken[0] / simulations:.1f} us a simulation in plain Python, "
+        f"{1e6 * taken[1] / simulations:.2f} compiled ({taken[0] / taken[1]:.1f} times), "
+        f"compiling {compiling:.1f} s; advice {np.median(warm):.1f} ms (median), "
+        f"{np.quantile(warm, 0.99):.1f} ms (99 %)"
+    )
+
+
 def table(rows: list[Row], episodes: int, simulations: int) -> str:
     lines = [
         "# Own problems, planned by default",
@@ -425,10 +466,14 @@ def main() -> None:
     parser.add_argument("--futures", type=int, default=200)
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--only", choices=PROBLEMS)
+    parser.add_argument("--speed", action="store_true", help="plain Python against compiled")
     parser.add_argument("--write", action="store_true", help=f"to {RESULTS.name}")
     given = parser.parse_args()
-    rows = []
-    for name in [given.only] if given.only else PROBLEMS:
+    rows, chosen = [], [given.only] if given.only else list(PROBLEMS)
+    if given.speed:  # the warehouse is solved, not searched
+        print("\n".join(speed(name) for name in chosen if name != "warehouse"))
+        return
+    for name in chosen:
         rows.append(measure(name, given.futures, given.simulations))
         print(rows[-1], flush=True)
     text = table(rows, given.futures, given.simulations)

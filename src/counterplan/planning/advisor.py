@@ -52,6 +52,7 @@ class Advisor:
                 f"{chosen.name} is no tree search such as UCT(simulations=1000), so there is no "
                 "tree to keep: ask it directly, planner.begin(problem)(state)"
             )
+        session.ready()
         self.problem, self.planner, self.keep = problem, chosen, keep
         self._session, self._seed, self._lock = session, seed, Lock()
 

@@ -48,7 +48,6 @@ MOST_DIMENSIONS = 3
 PROBES, SCOUTS = 12, 5
 # So many states are futures that are played, not decisions that are made.
 MANY = 16
-NEIGHBOURS = 3
 
 
 class LatticeValue:
@@ -313,6 +312,8 @@ def _on_grid(tables, block, first, D, d):  # type: ignore[no-untyped-def]
     for corner in range(1 << D):
         weight, place, axis = 1.0, 0, block + 2 + D
         for k in range(D):
+            if weight == 0.0:
+                break
             size = int(tables[block + 2 + k])
             low, high = 0, size - 1
             at = min(max(d[k], tables[axis]), tables[axis + high])
@@ -334,22 +335,20 @@ def _on_grid(tables, block, first, D, d):  # type: ignore[no-untyped-def]
     return total
 
 
-@jit(types.float64(VECTOR, types.int64, VECTOR, VECTOR, types.boolean))
-def read(tables, t, x, d, ahead):  # type: ignore[no-untyped-def]
-    """V_t(x, d), or W_t(x, d), to be maximised."""
+NEAR = types.Tuple([types.UniTuple(types.int64, 3), types.UniTuple(types.float64, 3)])  # type: ignore[no-untyped-call]
+
+
+@jit(NEAR(VECTOR, types.int64, VECTOR))
+def nearby(tables, t, x):  # type: ignore[no-untyped-def]
+    """The nodes of time t that x lies among, and their weights: two where one number varies."""
     s, T, X, D = t - int(tables[0]), int(tables[1]), int(tables[2]), int(tables[3])
-    if s >= T or (ahead and s == T - 1):
-        return 0.0
+    if s >= T:
+        return (0, 0, 0), (0.0, 0.0, 0.0)
     block = int(tables[4 + s])
-    levels = int(tables[4 + s + 1]) if ahead else block
-    N, line = int(tables[block]), int(tables[block + 1])
-    size, after, scales = 1, 1, block + 2 + D
+    N, line, scales = int(tables[block]), int(tables[block + 1]), block + 2 + D
     for k in range(D):
-        size *= int(tables[block + 2 + k])
-        after *= int(tables[levels + 2 + k])
         scales += int(tables[block + 2 + k])
     nodes = scales + X
-    values = nodes + N * X + (N * size if ahead else 0)
     if line >= 0:
         low, high = 0, N - 1
         while high - low > 1:
@@ -360,28 +359,50 @@ def read(tables, t, x, d, ahead):  # type: ignore[no-untyped-def]
                 high = middle
         first, last = tables[nodes + low * X + line], tables[nodes + high * X + line]
         share = min(max((x[line] - first) / (last - first), 0.0), 1.0) if last > first else 0.0
-        found = (1.0 - share) * _on_grid(tables, levels, values + low * after, D, d)
-        if share > 0.0:
-            found += share * _on_grid(tables, levels, values + high * after, D, d)
-        return found
-    total = weights = 0.0
-    taken = -1.0
-    for _ in range(min(NEIGHBOURS, N)):
-        # The nearest beyond those already taken: ties are as good as each other.
-        best, least = -1, np.inf
-        for i in range(N):
-            away = 0.0
-            for j in range(X):
-                away += ((tables[nodes + i * X + j] - x[j]) * tables[scales + j]) ** 2
-            if taken < away < least:
-                best, least = i, away
-        if best < 0:
-            break
-        value = _on_grid(tables, levels, values + best * after, D, d)
-        if least < 1e-18:
-            return value
-        total, weights, taken = total + value / least, weights + 1.0 / least, least
-    return total / weights
+        return (low, high, 0), (1.0 - share, share, 0.0)
+    a = b = c = -1
+    at_a = at_b = at_c = np.inf
+    for i in range(N):
+        away = 0.0
+        for j in range(X):
+            away += ((tables[nodes + i * X + j] - x[j]) * tables[scales + j]) ** 2
+        if away < at_a:
+            a, b, c, at_a, at_b, at_c = i, a, b, away, at_a, at_b
+        elif away < at_b:
+            b, c, at_b, at_c = i, b, away, at_b
+        elif away < at_c:
+            c, at_c = i, away
+    if at_a < 1e-18:
+        return (a, 0, 0), (1.0, 0.0, 0.0)
+    one, two, three = 1.0 / at_a, 1.0 / at_b, 1.0 / at_c  # 0 where there are not so many
+    total = one + two + three
+    return (a, max(b, 0), max(c, 0)), (one / total, two / total, three / total)
+
+
+@jit(types.float64(VECTOR, types.int64, NEAR, VECTOR, types.boolean))
+def read_at(tables, t, near, d, ahead):  # type: ignore[no-untyped-def]
+    """V_t, or W_t, among nodes and at levels d, to be maximised."""
+    s, T, X, D = t - int(tables[0]), int(tables[1]), int(tables[2]), int(tables[3])
+    if s >= T or (ahead and s == T - 1):
+        return 0.0
+    block = int(tables[4 + s])
+    levels = int(tables[4 + s + 1]) if ahead else block
+    N, size, after, scales = int(tables[block]), 1, 1, block + 2 + D
+    for k in range(D):
+        size *= int(tables[block + 2 + k])
+        after *= int(tables[levels + 2 + k])
+        scales += int(tables[block + 2 + k])
+    values, found = scales + X + N * X + (N * size if ahead else 0), 0.0
+    for k in range(3):
+        if near[1][k] > 0.0:
+            found += near[1][k] * _on_grid(tables, levels, values + near[0][k] * after, D, d)
+    return found
+
+
+@jit(types.float64(VECTOR, types.int64, VECTOR, VECTOR, types.boolean))
+def read(tables, t, x, d, ahead):  # type: ignore[no-untyped-def]
+    """V_t(x, d), or W_t(x, d), to be maximised."""
+    return read_at(tables, t, nearby(tables, t, x), d, ahead)
 
 
 @njit(types.void(VECTOR, types.int64, MATRIX, MATRIX, VECTOR), cache=True)

@@ -47,6 +47,7 @@ from counterplan.planning.model import (
     HasHindsight,
     Plan,
     PlanStatus,
+    SamplesPaths,
     State,
     clip_share,
     estimate,
@@ -66,6 +67,8 @@ Search: TypeAlias = Callable[[Any, FloatArray], Callable[..., Plan]]
 EXACT, CUTS = "exact value (dynamic program)", "cuts (dual dynamic programming)"
 # Futures that policies, actions and the plan's value are judged by.
 POLICY_FUTURES, ACTION_FUTURES, VALUE_FUTURES = 64, 100, 400
+# Advice is to be quick: its futures are as many as make so many choices in all, but not fewer.
+ADVISED, LEAST_ADVISED = 4_000, 32
 # Decisions of plans that are solved anew one by one, at most, while policies are compared.
 RESOLVED = 2_000
 # States that a model's own optimum is asked for to value actions.
@@ -94,6 +97,11 @@ class Basis:
     rule: Rule
     known: Solution | LatticeValue | CutPlan | None = None
     exact: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether leaves of a search can read it."""
+        return self.known is not None and not isinstance(self.known, Solution)
 
 
 def basis_of(
@@ -235,7 +243,7 @@ class Grounded:
     ) -> None:
         """search: begins a search whose leaves read a lattice; None: nothing is searched."""
         self._name, self._problem, self._risk, self._clip = name, problem, risk, clip
-        self._search, self._begun = search, dict[int, Any]()
+        self._search, self._begun, self._is_ready = search, dict[int, Any](), False
         self.reseed(seed)
         clip_share(clip)
         self._size: int = remembered(problem, "tried", lambda: tried(problem))
@@ -245,6 +253,26 @@ class Grounded:
         self._seed, self._own = generator(seed).spawn(2)
         for one in self._begun.values():
             one.reseed(self._seed)
+
+    def ready(self) -> None:
+        """Make what every decision stands on, and compile a model in plain Python."""
+        self._is_ready = True
+        basis = basis_of(self._problem, self._problem.start, self._risk)
+        if basis.is_read and self._search is not None:
+            self._session(basis)
+
+    def _session(self, basis: Basis) -> Any:
+        """The search whose leaves read what the basis knows."""
+        known: Any = basis.known
+        assert self._search is not None
+        place = id(known)
+        if place not in self._begun:
+            made: Any = self._search(self._seed, known.tables)
+            made.stands_on = known  # as long as it lives, no other has its id
+            self._begun[place] = made
+            if self._is_ready:
+                made.ready()
+        return self._begun[place]
 
     def resume(self, state: State) -> Plan:
         """The decision at a state, with what the search knows of it from the state before."""
@@ -259,8 +287,7 @@ class Grounded:
             return self._plan(np.empty((0, self._size)), np.empty(0), PlanStatus.OVER, "")
         basis = basis_of(self._problem, state, self._risk, progress)
         action = np.asarray(basis.rule(state.t, *(one[None].copy() for one in state[1:]))[0])
-        has_table = basis.known is not None and not isinstance(basis.known, Solution)
-        if has_table and self._search is not None:
+        if basis.is_read and self._search is not None:
             return self._searched(state, basis, action, progress, resumed)
         actions = np.atleast_2d(np.asarray(self._problem.actions(state), dtype=np.float64))
         values = np.full(len(actions), np.nan)
@@ -283,8 +310,8 @@ class Grounded:
         basis = basis_of(self._problem, state, self._risk)
         if basis.exact:
             return decision
-        paths = futures(self._problem, VALUE_FUTURES, self._own, state)
-        totals = self._after(state, decision.action, basis.rule, paths)
+        paths = self._futures(VALUE_FUTURES, decision, basis, state)
+        totals = self._after(state, decision.action, basis, paths)
         earned = self._risk.estimate(totals, self._problem.sense)
         found = replace(decision, value=earned.mean, se=earned.se, bounds=None)
         if not self._risk.is_mean:
@@ -299,6 +326,24 @@ class Grounded:
         ends, errors = pair if is_max else (pair[0][::-1], pair[1][::-1])
         said = f"{decision.basis}; bound: executed policy{said}"
         return replace(found, value=value, bounds=Interval(*ends), bounds_se=errors, basis=said)
+
+    def _translation(self, basis: Basis) -> Any:
+        """What is compiled of the model, if it is used and futures can be played by it."""
+        own = getattr(self._begun.get(id(basis.known)), "own", None)
+        found = None if own is None else own.translation
+        return None if found is None or found.many is None else found
+
+    def _futures(self, most: int, decision: Plan, basis: Basis, state: State) -> FloatArray:
+        """Futures that something is judged by."""
+        n, problem, found = most, self._problem, self._translation(basis)
+        if self._is_ready and self._risk.is_mean and isinstance(basis.known, LatticeValue):
+            choices = len(decision.actions) * (problem.horizon - state.t)
+            n = min(most, max(LEAST_ADVISED, ADVISED // choices))
+        if found is not None and not isinstance(problem, SamplesPaths):
+            with suppress(Exception):  # plain Python has an answer, or says what is wrong
+                done: FloatArray = found.futures(problem, n, self._own, state)
+                return done
+        return futures(problem, n, self._own, state)
 
     def _limit(self, basis: Basis, state: State, paths: FloatArray) -> tuple[Estimate, str]:
         """What no policy beats, as far as it is cheap: by cuts, by hindsight if asked for."""
@@ -321,28 +366,31 @@ class Grounded:
         resumed: bool,
     ) -> Plan:
         """The search's choice, or the basis's where that is as good."""
-        assert self._search is not None
-        assert basis.known is not None
-        assert not isinstance(basis.known, Solution)
-        place = id(basis.known)
-        if place not in self._begun:
-            self._begun[place] = self._search(self._seed, basis.known.tables)
-        session = self._begun[place]
+        session = self._session(basis)
         found: Plan = session.resume(state) if resumed else session(state, progress)
-        found = replace(found, basis=basis.name)
+        found = replace(found, basis=f"{basis.name}; {found.basis}" if found.basis else basis.name)
         if np.allclose(found.action, action, rtol=1e-9, atol=1e-9):
             return found
-        paths = futures(self._problem, ACTION_FUTURES, self._own, state)
+        paths = self._futures(ACTION_FUTURES, found, basis, state)
         sign = sign_of(self._problem)
-        pair = (self._after(state, one, basis.rule, paths) for one in (found.action, action))
+        pair = (self._after(state, one, basis, paths) for one in (found.action, action))
         gain = estimate(sign * np.subtract(*pair))
         if gain.mean > CLEARLY * gain.se:
             return found
         done = self._taking(found, action, found.stats["seconds"])
         return replace(done, status=PlanStatus.FOLLOWED)
 
-    def _after(self, state: State, action: FloatArray, rule: Rule, paths: FloatArray) -> FloatArray:
-        """(n,) totals of an action and then the rule."""
+    def _after(
+        self, state: State, action: FloatArray, basis: Basis, paths: FloatArray
+    ) -> FloatArray:
+        """(n,) totals of an action and then the basis."""
+        found = self._translation(basis)
+        by_lattice = isinstance(basis.known, LatticeValue) and basis.rule == basis.known.actions
+        if by_lattice and found is not None:
+            with suppress(Exception):  # plain Python has an answer, or says what is wrong
+                done: FloatArray = found.followed(self._problem, basis.known, paths, state, action)
+                return done
+        rule = basis.rule
 
         def first(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
             is_first = t == state.t

@@ -187,3 +187,14 @@ def _policy(parameters, t, x, d, generator, offered, m):  # type: ignore[no-unty
 def _bounds(parameters, tables, t, x, d, generator, out):  # type: ignore[no-untyped-def]
     with objmode():
         _model(parameters).bounds(t, x, d, out)
+
+
+# The functions that call back, by name.
+CALLED = {
+    "draw": _draw,
+    "successors": _successors,
+    "actions": _actions,
+    "step": _step,
+    "policy": _policy,
+    "bounds": _bounds,
+}

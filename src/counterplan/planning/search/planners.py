@@ -75,6 +75,8 @@ FEW, SESSIONS = 20_000, 4
 AT_ONCE = 256
 # More would not fit in memory: each may add a node to the tree.
 MOST_SIMULATIONS = 10**8
+# From so many simulations on, a session compiles a model that is plain Python: that takes as long.
+COMPILED_FROM = 50_000
 LEAVES = ("auto", "rollout", "uniform", "bounds", "clipped")
 
 
@@ -196,21 +198,38 @@ class Session:
             kernel = replace(kernel, policy=uniform_policy)
         if tables is not None:
             kernel = replace(kernel, tables=tables)
-        self._kernel, self._settings = kernel, self._numbers(clipped)
+        self._settings = self._numbers(clipped)
         leaf = part.named(planner.leaf, clipped > 0.0)
         is_known = tables is not None and planner.leaf == "bounds" and not self._parts.soft
         backup = part.informed if is_known else self._parts.backup
-        parts = (self._parts.select, backup, leaf, self._settings)
-        self._engine, self._borrowed = part.engine(kernel, *parts)
+        self._composed = (self._parts.select, backup, leaf, self._settings)
+        self.own = None
+        if kernel.model is not None:
+            from counterplan.planning.search.interpreted import Interpreter
+            from counterplan.planning.search.translated import OwnModel
+
+            if isinstance(kernel.model, Interpreter):
+                self.own = OwnModel(kernel, COMPILED_FROM)
+        self._run_by(kernel)
         factor, power = planner.widening
         most_children = ceil(factor * planner.simulations**power)
         self._tree = tree.allocate(kernel, most_children, planner.bellman, planner.simulations)
         self._at: State | None = None
 
+    def _run_by(self, kernel: Kernel) -> None:
+        """Let the search call this kernel."""
+        self._kernel = kernel
+        self._engine, self._borrowed = part.engine(kernel, *self._composed)
+
     @property
     def calls_back(self) -> bool:
         """Whether it holds on to the problem itself."""
         return self._kernel.model is not None
+
+    def ready(self) -> None:
+        """Prepare what will be asked again and again: a model in plain Python is compiled."""
+        if self.own is not None and self.own.renewed(COMPILED_FROM):
+            self._run_by(self.own.kernel)
 
     def reseed(self, seed: Seed) -> None:
         """Begin the planner's own chance anew."""
@@ -284,6 +303,27 @@ class Session:
         is_known: bool = False,
     ) -> Plan:
         """Simulate from a state, in the tree there is if it is known there, or in a new one."""
+        own = self.own
+        if own is not None and own.renewed(self._planner.simulations):
+            self._run_by(own.kernel)
+        if own is None or not own.is_compiled:
+            return self._simulated(state, progress, began, is_known)
+        place = self._generator.bit_generator.state
+        try:
+            return self._simulated(state, progress, began, is_known)
+        except Exception as error:  # plain Python has an answer, or says what is wrong
+            own.distrust(error)
+            self._run_by(own.kernel)
+            self._generator.bit_generator.state = place
+            return self._simulated(state, progress, began)
+
+    def _simulated(
+        self,
+        state: State,
+        progress: ProgressCallback | None,
+        began: float,
+        is_known: bool = False,
+    ) -> Plan:
         self._set_units(state)
         if not is_known:
             tree.plant(self._tree, state)
@@ -330,6 +370,7 @@ class Session:
             status=PlanStatus.SEARCHED if m > 1 else PlanStatus.FORCED,
             stats=self._stats(seconds),
             planner=self._planner.name,
+            basis="" if self.own is None else self.own.words,
         )
 
     def followed(self, decision: Plan, state: State) -> Plan:
@@ -421,6 +462,8 @@ class Follows(Protocol):
     def resume(self, state: State) -> Plan: ...
 
     def reseed(self, seed: Seed) -> None: ...
+
+    def ready(self) -> None: ...
 
 
 @runtime_checkable

@@ -1,0 +1,194 @@
+"""Own classes compiled: the same answers to the last bit, never stale, and words where it fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from counterplan.planning.evaluate import evaluate
+from counterplan.planning.model import State
+from counterplan.planning.search import planners
+from counterplan.planning.search.planners import UCT, plan
+from counterplan.planning.search.translated import known_translation, translation
+
+SHIFT = 3.0
+
+
+def tariff(t: int) -> float:
+    return SHIFT + 2.0 * np.cos(t)
+
+
+class Motor:
+    """A part of a model, with numbers and a method of its own."""
+
+    def __init__(self, loss: float) -> None:
+        self.loss = loss
+
+    def used(self, amount: Any) -> Any:
+        return np.maximum(amount, 0.0) / self.loss
+
+
+class Pump:
+    """Two tanks that are filled and emptied at a price, written as users write."""
+
+    horizon, sense = 6, "max"
+    levels = [0.0, 1.0, 2.0]  # noqa: RUF012
+    sizes = np.array([3.0, 2.0])
+
+    def __init__(self, power: float = 1.0, loss: float = 0.9) -> None:
+        self.power, self.motor = power, Motor(loss)
+
+    @property
+    def start(self) -> State:
+        return State(0, np.array([5.0]), np.array([1.0, 0.0]))
+
+    @staticmethod
+    def season(t: int) -> float:
+        return 5.0 + tariff(t)
+
+    def draw(self, t: int, x: Any, generator: np.random.Generator) -> Any:
+        return self.season(t + 1) + 0.5 * (x - self.season(t)) + generator.normal(0.0, 2.0, x.shape)
+
+    def actions(self, state: State) -> Any:
+        level, other = state.resource
+        most = [k for k in self.levels if level + k * self.power <= self.sizes[0]]
+        return np.array(
+            [(k, j) for k in most for j in (-1, 0, 1) if 0 <= other + j <= 2], dtype=float
+        )
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        bought = self.motor.used(self.power * a[:, 0])
+        left = np.stack([d[:, 0] + self.power * a[:, 0] - 0.5, d[:, 1] + a[:, 1]], axis=1)
+        left = np.minimum(np.maximum(left, 0.0), self.sizes)
+        earned = -x[:, 0] * bought + 4.0 * x[:, 0] * (d[:, 0] > 0.4) - 2.0 * a[:, 1]
+        if t == self.horizon - 1:
+            earned = earned + 9.0 * left[:, 0]
+        return earned, left
+
+
+def said(problem: Any, simulations: int = 200) -> Any:
+    return plan(problem, planner=UCT(simulations), seed=5)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions compile at once."""
+    monkeypatch.setattr(planners, "COMPILED_FROM", 1)
+
+
+def test_the_same_to_the_last_bit() -> None:
+    class Once(Pump):
+        pass
+
+    before = said(Once())
+    assert "model in plain Python" in before.basis
+    found = translation(Once())
+    assert found.is_same
+    assert set(found.functions) == {"draw", "actions", "step"}
+    after = said(Once())
+    assert "model compiled" in after.basis
+    assert after.value == before.value
+    assert after.se == before.se
+    assert np.array_equal(after.values, before.values, equal_nan=True)
+    assert np.array_equal(after.visits, before.visits)
+
+
+def test_equal_problems_share_code_and_others_have_their_own() -> None:
+    first = Pump(power=1.0)
+    found = translation(first)
+    assert translation(Pump(power=1.0)) is found
+    assert known_translation(Pump(power=2.0)) is None
+    assert known_translation(Pump(loss=0.5)) is None
+    first.motor.loss = 0.5
+    assert known_translation(first) is None
+
+
+def test_a_problem_that_changes_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, planner = Pump(), UCT(200, leaf="rollout")
+    session: Any = planner.begin(problem, None, 7)
+    session.ready()
+    before = session(problem.start)
+    problem.power = 0.5
+    session.reseed(7)
+    after, fresh = session(problem.start), planner.begin(Pump(0.5), None, 7)(problem.start)
+    assert "model compiled" in after.basis
+    assert not np.array_equal(after.values, before.values, equal_nan=True)
+    assert np.array_equal(after.values, fresh.values, equal_nan=True)  # type: ignore[attr-defined]
+    monkeypatch.setitem(tariff.__globals__, "SHIFT", 50.0)
+    assert known_translation(problem) is None
+
+
+class Tabled(Pump):
+    """A dictionary inside."""
+
+    prices = {0: 1.0}  # noqa: RUF012
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        rewards, left = Pump.step(self, t, x, d, a)
+        return rewards + self.prices.get(t, 0.0), left
+
+
+class Chosen(Pump):
+    """Chance that numba does not know."""
+
+    def draw(self, t: int, x: Any, generator: np.random.Generator) -> Any:
+        return x + generator.choice([-1.0, 1.0], size=x.shape)
+
+
+class Global(Pump):
+    """Chance from elsewhere, of which compiled code has its own."""
+
+    def draw(self, t: int, x: Any, generator: np.random.Generator) -> Any:
+        return x + np.random.normal(0.0, 1.0)  # noqa: NPY002
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "reason"),
+    [
+        (Tabled, "step", "self"),
+        (Chosen, "draw", "numba has no Generator.choice"),
+        (Global, "draw", "compiled it gives other numbers at t=0"),
+    ],
+)
+def test_what_stays_plain_python_is_said(kind: Any, method: str, reason: str) -> None:
+    found = translation(kind())
+    assert list(found.reasons) == [method]
+    assert reason in found.reasons[method]
+    assert "\n" not in found.words
+    assert f"but {method} is not: " in found.words
+    assert len(found.functions) == 2
+
+
+def test_a_part_that_is_plain_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = said(Chosen())
+    monkeypatch.setattr(planners, "COMPILED_FROM", 1)
+    after = said(Chosen())
+    assert "Generator.choice" in after.basis
+    assert (after.value, after.se) == (before.value, before.se)
+    assert np.array_equal(after.values, before.values, equal_nan=True)
+
+
+def test_errors_in_compiled_code_are_those_of_the_plain_method(compiled: None) -> None:
+    """Out of an array, and into nan: never read, and told by the method itself."""
+
+    class Outside(Pump):
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            k = 7 if x[0, 0] > 11.0 else 0
+            return x[:, k] + a[:, 0], d
+
+    with pytest.raises(IndexError, match="out of bounds"):
+        plan(Outside(), planner=UCT(4000, leaf="rollout"))
+
+
+def test_many_decisions_are_compiled_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Played(Pump):
+        pass
+
+    plain = evaluate(Played(), UCT(50), 4, seed=1)
+    assert known_translation(Played()) is None
+    monkeypatch.setattr(planners, "COMPILED_FROM", 500)
+    mixed = evaluate(Played(), UCT(50), 4, seed=1)
+    assert known_translation(Played()) is not None
+    assert np.array_equal(plain.outcomes, mixed.outcomes)
