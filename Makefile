@@ -71,16 +71,8 @@ release: docs ## build wheel, source archive and pages, and try both in empty en
 	$(BIN)/python -m hatchling build
 	$(BIN)/pytest -q tests/test_wheel.py
 
-bench: $(VENV)/.installed-bench ## run the comparisons and the benchmarks, one process
-	$(BIN)/python -m benchmarks.discrete
-	$(BIN)/python -m benchmarks.training
-	$(BIN)/python -m benchmarks.continuous
-	$(BIN)/python -m benchmarks.planning
-	$(BIN)/python -m benchmarks.planning_quality
-	$(BIN)/python -m benchmarks.longstaff_schwartz
-	$(BIN)/python -m benchmarks.cohort
-	$(BIN)/python -m benchmarks.cohort_memory
-	$(BIN)/pytest benchmarks -p no:xdist
+bench: $(VENV)/.installed-bench ## ratios to plain ways and how cost grows, one process
+	$(BIN)/python -m benchmarks.growth
 
 bench-small: $(VENV)/.installed-bench ## a few ratios; fails where one has fallen by half
 	$(BIN)/python -m benchmarks.ratios --check

@@ -16,6 +16,7 @@ from counterplan.runs.question import Question
 
 from ..explorer.long_episodes import long_episodes
 from ..explorer.serving import Explorer, serving
+from ..runs.dose_tables import dose_run
 from ..runs.models import small_scm
 from ..viz.report.runs import (
     ODD,
@@ -37,6 +38,7 @@ Served = Callable[[str], Explorer]
 MAKERS: dict[str, Callable[[Path], Path]] = {
     "continuous": lambda folder: continuous_run(folder, 30).folder,
     "discrete": lambda folder: discrete_run(folder, 70, robust=False).folder,
+    "doses": dose_run,
     "members": lambda folder: ensemble_run(folder).folder,
     "voyages": lambda folder: regret_run(folder).folder,
     "drives": lambda folder: regret_run(folder, "hybrid", None).folder,

@@ -167,6 +167,46 @@ def test_an_action_is_edited_by_hand(page: Any, served: Served) -> None:
     until(page, lambda: "edit=" not in page.url)
 
 
+def test_a_dose_is_moved_typed_and_limited(page: Any, served: Served) -> None:
+    explorer = served("doses")
+    case = explorer.get("case", id="s0")
+    doses = [*case["observed"]["actions"][1]]
+
+    def led_to() -> float:
+        edits = [{"t": 1, "action": doses}]
+        return float(explorer.post("what-if", {"id": "s0", "edits": edits})["answer"]["value"])
+
+    open_case(page, explorer, "s0")
+    slider, number = page.locator("#action-1-0"), page.locator("#amount-1-0")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    until(page, lambda: slider.input_value() == f"{float(number.input_value()):g}")
+    doses[0] = float(slider.input_value())
+    wait_for_value(page, "hand", led_to())
+    assert page.evaluate("document.activeElement.id") == "action-1-0"
+    assert slider.get_attribute("aria-valuetext") == f"{doses[0]:.1f} mg/h"
+    page.locator("#amount-1-1").fill("500")  # more than there is
+    page.locator("#amount-1-1").press("Enter")
+    doses[1] = 40.0
+    wait_for_value(page, "hand", led_to())
+    until(page, lambda: "Your plan leaves the data" in page.locator(".notices").inner_text())
+    before = shown(page)
+    page.reload()
+    wait_for_value(page, "hand", led_to())
+    until(page, lambda: shown(page), before)
+    page.click("#take-best")
+    wait_for_value(page, "hand", case["answer"]["value"])
+    page.click("#forbid summary")
+    page.locator("#limit-0-1").fill("30")
+    page.locator("#limit-0-1").press("Tab")
+    until(page, lambda: "doses limited" in page.locator(".rules-head").first.inner_text())
+    page.click("#resolve")
+    page.wait_for_selector("text=under your rules")
+    until(page, lambda: "ranges=0%3A30%3A0%3A40" in page.url)
+    best = page.locator("tr.changed strong.best-action").all_inner_texts()
+    assert all(float(text.split("→ ")[1].split(" ")[0]) <= 30.0 for text in best)
+
+
 def test_solved_again_under_rules(page: Any, served: Served) -> None:
     explorer = served("continuous")
     name = improvable(explorer)
@@ -396,7 +436,7 @@ def _tab_to(page: Any, selector: str, back: bool = False) -> None:
     raise AssertionError(selector)
 
 
-@pytest.mark.parametrize("kind", ["continuous", "discrete", "voyages"])
+@pytest.mark.parametrize("kind", ["continuous", "discrete", "doses", "voyages"])
 def test_everything_has_a_name(page: Any, served: Served, kind: str) -> None:
     """For those who hear the page."""
     explorer = served(kind)

@@ -22,6 +22,8 @@ from counterplan.domains.storage_file import read_storage
 from counterplan.errors import CounterplanError
 from counterplan.tables.events import read_config
 from counterplan.tables.schema import schema_problems
+from tests.runs.dose_tables import SCHEMA as DOSES
+from tests.runs.dose_tables import stays
 from tests.tables.test_events import CONFIG, events, write_meds
 from tests.tables.test_rewards import ROOMS, rooms
 from tools import json_schemas
@@ -251,6 +253,8 @@ def test_fit(asked: Any, visits: Path) -> None:
     sepsis.write_cohort("cohort.csv", patients=20, seed=0)
     prices = np.cumsum(np.random.default_rng(0).normal(size=150)) + 50
     pl.DataFrame({"price": prices}).write_csv("prices.csv")
+    stays(30, 0).write_csv("doses.csv")
+    Path("doses.json").write_text(json.dumps(DOSES), encoding="utf-8")
     found = [
         asked("fit ward.csv -o ward.safetensors"),
         asked(FIT_VISITS),
@@ -258,6 +262,7 @@ def test_fit(asked: Any, visits: Path) -> None:
         asked("fit visits.csv --schema schema.toml -o s.safetensors --learner smooth --members 2"),
         asked("fit cohort.csv -o cohort.safetensors --hidden 4 --epochs 2"),
         asked("fit rooms.csv --schema rooms.json -o rooms.safetensors"),
+        asked("fit doses.csv --schema doses.json -o doses.safetensors --members 2"),
         asked("fit prices.csv --process -o prices.safetensors --families walk,ou"),
     ]
     compare("fit", found)

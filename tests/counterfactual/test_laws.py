@@ -16,7 +16,7 @@ from counterplan.counterfactual import BudgetDP, oracle
 from counterplan.counterfactual.discrete.laws import (
     Law,
     law_of,
-    rank_states,
+    ranks_alone,
     sampled_law,
 )
 from counterplan.errors import InputError, NotApplicableError
@@ -109,7 +109,7 @@ def test_one_order_of_states_for_all_rows_gives_what_sorting_each_does(
     values = rng.integers(0, 4, size=(S, 2)) * 1.0
     values[0, 0] = -np.inf
     rows = np.unique(law.row_of)
-    assert rank_states(law.compiled, rows, values, np.arange(S), 2).shape == (2, S)
+    assert ranks_alone(law.compiled, rows, values, np.arange(S), 2).shape == (2, S)
     one_by_one = np.concatenate([law.expect(0, rows[i : i + 1], values) for i in range(len(rows))])
     assert np.array_equal(law.expect(0, rows, values), one_by_one)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import counterplan as cp
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
@@ -157,3 +158,10 @@ def test_bad_input() -> None:
         one.compare(evaluate(FAIR, SellFirst(), 4))
     with pytest.raises(InputError, match="no standard error"):
         made(np.zeros(1)).compare(made(np.zeros(1)))
+
+
+def test_an_evaluation_says_what_risk_it_was_asked_for() -> None:
+    problem = cp.domains.Bunkering("A")
+    found = cp.evaluate(problem, cp.policies.OpenLoop(), 50, seed=0, risk=0.2)
+    assert "the mean over the worst 20 %" in repr(found)
+    assert "worst" not in repr(cp.evaluate(problem, cp.policies.OpenLoop(), 50, seed=0))

@@ -22,41 +22,12 @@ from counterplan.tables.layout import layout_of_model
 from counterplan.tables.schema import read_schema, schema_toml
 from counterplan.viz.labels import labels_of, moves_of
 
-T, UNITS = 6, {"propofol": "mg/h", "iron": "mg"}
-SCHEMA: dict[str, Any] = {
-    "table": {"episode": "stay", "time": "hour", "unit": "h"},
-    "columns": {
-        "agitation": {"role": "state", "better": "lower"},
-        "ward": {"role": "contextual", "labels": ["a", "b", "c"]},
-        "propofol": {"role": "action", "unit": "mg/h", "low": 0, "high": 120, "step": 70},
-        "iron": {"role": "action", "unit": "mg", "low": 0, "high": 40, "total": 90},
-        "price": {"role": "cost", "weight": 0.5},
-    },
-}
-
-
-def stays(count: int, seed: int) -> pl.DataFrame:
-    """Propofol calms, less and less the more there is; iron does nothing; both cost."""
-    rng, rows = np.random.default_rng(seed), []
-    for number in range(count):
-        state = rng.uniform(10.0, 30.0)
-        for hour in range(T):
-            doses = np.clip(rng.normal([10 + 2.5 * state, 15.0], [25.0, 8.0]), 0.0, [120.0, 40.0])
-            price = 0.02 * doses[0] + 0.05 * doses[1] + 0.1 * state
-            given: list[Any] = [*doses] if hour < T - 1 else [None, None]
-            ward = "abc"[int(rng.integers(3))]
-            rows.append(
-                (f"s{number}", hour, state, ward, *given, price if hour < T - 1 else 0.1 * state)
-            )
-            calmer = 12.0 * doses[0] / (40.0 + doses[0])
-            state = 0.8 * state + 7.0 - calmer + rng.normal(0.0, 1.0)
-    names = ["stay", "hour", "agitation", "ward", "propofol", "iron", "price"]
-    return pl.DataFrame(rows, schema=names, orient="row")
+from .dose_tables import SCHEMA, T, dose_model, dose_run, stays
 
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    return cp.fit(stays(120, 0), SCHEMA, members=4)
+    return dose_model()
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +36,8 @@ def asked() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def out(model: Any, asked: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("doses") / "out"
-    cp.explain_table(asked, model, k=[1, 2], folder=folder, nodes=60)
-    return folder
+def out(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return dose_run(tmp_path_factory.mktemp("doses") / "out", model)
 
 
 def by_name(answer: Any) -> list[dict[str, float]]:

@@ -26,11 +26,12 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -44,8 +45,9 @@ from numba.extending import intrinsic
 
 from counterplan.core.limits import TEMPORARY, pause_clock
 
-__all__ = ["Within", "fetch_ahead", "njit", "plain"]
+__all__ = ["Within", "alone", "entry", "fetch_ahead", "njit", "plain", "within"]
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _PACKAGE = __name__.partition(".")[0]
 _IMPLEMENTATION: Any = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # type: ignore[attr-defined]
 # Seconds of compiling before it is told of.
@@ -112,6 +114,27 @@ class Within(Compiler):
         state = self.state
         state.library = _Ingredient(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
         return super().define_pipelines()  # type: ignore[no-untyped-call]
+
+
+_entry: Any = partial(njit, cache=True, nogil=True, no_cfunc_wrapper=True)
+_within: Any = partial(
+    njit, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Within
+)
+
+
+def entry(function: Function) -> Function:
+    """Compile a function that Python calls."""
+    return _entry(function)  # type: ignore[no-any-return]
+
+
+def within(function: Function) -> Function:
+    """Compile a function that only compiled code calls; a call from Python ends the program."""
+    return _within(function)  # type: ignore[no-any-return]
+
+
+def alone(function: Any) -> Any:
+    """A function of the latter kind for Python, compiled when it is called."""
+    return _entry(function.py_func)
 
 
 @cache

@@ -78,6 +78,8 @@ class Evaluation(Drawn):
 
     def _facts(self) -> dict[str, object]:
         found: dict[str, object] = {"name": self.name, "mean": self.mean, "se": self.se}
+        if not self.risk.is_mean:
+            found |= {"risk": str(self.risk), "worst": self.worst.mean}
         return {**found, "episodes": len(self.outcomes)}
 
     @property

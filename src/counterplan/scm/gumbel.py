@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from counterplan.core.compiled import fetch_ahead, njit
+from counterplan.core.compiled import entry, fetch_ahead, within
 from counterplan.core.shown import Drawn
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError
@@ -49,13 +49,13 @@ CACHED, AHEAD = 50_000, 3
 MARKS = 4096
 
 
-@njit(cache=True, nogil=True)
+@within
 def starts_before(factual: float, probability: float, finish: float) -> bool:
     """Whether a clock of these two rates starts before the time at which o rings."""
     return factual < finish * CLEARLY_LESS * probability
 
 
-@njit(cache=True, nogil=True)
+@within
 def _start_clocks(
     factual: Any, outcome: int, indices: Any, probabilities: Any, scratch: Any, result: Any
 ) -> tuple[float, int, int, float]:
@@ -87,7 +87,7 @@ def _start_clocks(
     return rate, started, at_entry, finish
 
 
-@njit(cache=True, nogil=True)
+@within
 def kernel_row(
     factual: Any, outcome: int, indices: Any, probabilities: Any, scratch: Any, result: Any
 ) -> None:
@@ -140,7 +140,7 @@ def kernel_row(
         result[at_entry] = 1.0 / density
 
 
-@njit(cache=True, nogil=True)
+@within
 def find_entry(indices: Any, state: int) -> int:
     """Where a state stands among the rising ones of a row, -1 if it does not."""
     low, high = 0, indices.shape[0]
@@ -153,7 +153,7 @@ def find_entry(indices: Any, state: int) -> int:
     return low if low < indices.shape[0] and indices[low] == state else -1
 
 
-@njit(cache=True, nogil=True)
+@within
 def sort_pairs(keys: Any, companions: Any) -> None:
     """Sort keys ascending in place, the companions with them; equal ones stay in their order.
 
@@ -190,7 +190,7 @@ def sort_pairs(keys: Any, companions: Any) -> None:
         run *= 2
 
 
-@njit(cache=True, nogil=True)
+@within
 def expected_values(
     factual: Any, marks: Any, outcome: int, table: Any, rows: Any, values: Any, wanted: Any
 ) -> Any:
@@ -235,7 +235,7 @@ def expected_values(
     return result
 
 
-@njit(cache=True, nogil=True)
+@entry
 def kernel_rows(
     factual: Any, outcome: int, indptr: Any, indices: Any, probabilities: Any, rows: Any
 ) -> tuple[Any, Any, Any]:
@@ -260,7 +260,7 @@ def kernel_rows(
     return starts, targets, kernel
 
 
-@njit(cache=True, nogil=True)
+@entry
 def winner_shares(
     noise: Any, indptr: Any, indices: Any, log_probabilities: Any, rows: Any
 ) -> tuple[Any, Any, Any]:
@@ -281,7 +281,7 @@ def winner_shares(
     return starts, targets, shares / noise.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def row_expectations(indptr: Any, indices: Any, probabilities: Any, values: Any) -> Any:
     """(R, C) expectations of values (S, C) under given rows, safe for values of -inf."""
     result = np.zeros((indptr.shape[0] - 1, values.shape[1]))
@@ -291,7 +291,7 @@ def row_expectations(indptr: Any, indices: Any, probabilities: Any, values: Any)
     return result
 
 
-@njit(cache=True, nogil=True)
+@within
 def _accumulate(indices: Any, weights: Any, factor: float, values: Any, total: Any) -> None:
     """Write sum_j factor weights[j] values[indices[j]]. Four columns or fewer are summed in
     registers; more of them side by side, so that the loads of a row do not wait for each other."""
@@ -316,7 +316,7 @@ def _accumulate(indices: Any, weights: Any, factor: float, values: Any, total: A
     total[0], total[c1], total[c2], total[c3] = s0, s1, s2, s3
 
 
-@njit(cache=True, nogil=True)
+@within
 def _gather(indptr: Any, indices: Any, rows: Any) -> tuple[Any, Any]:
     """Where each of the chosen rows will start, and their next states one after another."""
     starts = np.zeros(rows.shape[0] + 1, dtype=np.int64)

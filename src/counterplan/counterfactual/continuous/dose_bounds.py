@@ -364,11 +364,12 @@ class Courses:
         for i in np.argsort(-values)[:TRIED]:
             if not values[i] > above:
                 break
-            if self._is_inside(doses[i]):
+            if self.is_inside(doses[i]):
                 return doses[i], float(values[i])
         return None
 
-    def _is_inside(self, doses: FloatArray) -> bool:
+    def is_inside(self, doses: FloatArray) -> bool:
+        """Whether a course stays inside the data, where it has to."""
         inside, setting = self.setting.inside, self.setting
         if inside is None or not setting.is_bound:
             return True

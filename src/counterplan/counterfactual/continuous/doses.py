@@ -45,6 +45,8 @@ from counterplan.errors import InputError
 DEFAULT_SHARE = 0.01
 # Of the width of a box: what is less is looked at anew.
 SMALLER = 0.7
+# Of a change: parts that are tried to do with less of it.
+PARTS = 16
 # Of the range of a dose: steps of the local search from, and down to.
 FIRST, FINEST = 0.125, 1e-7
 
@@ -321,7 +323,7 @@ class DoseSearch:
         proved = gap <= courses.setting.negligible(found.value)
         status = Status.OPTIMAL if proved else Status.LIMIT
         certificate = found.bound, status, courses.method, stats, found.history
-        return dose_explanation(problem, courses.room, found.doses, certificate)
+        return dose_explanation(problem, courses.room, _settled(courses, found.doses), certificate)
 
 
 def dose_explanation(
@@ -438,4 +440,19 @@ def _climbed(courses: Courses, doses: FloatArray, deadline: float) -> FloatArray
             doses, value = better
         else:
             share /= 4
+    return doses
+
+
+def _settled(courses: Courses, doses: FloatArray) -> FloatArray:
+    """A course with every dose as close to what was given as is as good: what does nothing stays as
+    it was, or moves no farther than to where there is data."""
+    room, value = courses.room, float(courses.values(doses[None])[0])
+    least = value - courses.setting.negligible(value) / 2
+    shares = np.arange(PARTS) / PARTS
+    for t, c in np.argwhere(doses != room.observed):
+        tried = np.repeat(doses[None], PARTS, axis=0)
+        tried[:, t, c] = room.observed[t, c] + shares * (doses[t, c] - room.observed[t, c])
+        tried = room.rounded(tried)
+        as_good = np.flatnonzero(courses.values(tried) >= least)
+        doses = next((tried[i] for i in as_good if courses.is_inside(tried[i])), doses)
     return doses

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.compiled import njit, plain
+from counterplan.core.compiled import alone, entry, plain, within
 from counterplan.core.constraints import ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Watch
@@ -66,7 +66,7 @@ CHOOSE, LOOK_AHEAD, FOLLOW = 0, 1, 2
 CERTAIN = np.zeros((0, 0, 0, 0))
 
 
-@njit(cache=True, nogil=True)
+@within
 def budgets_elsewhere(task: int, costs: Any, columns: int) -> int:
     """With how many of the budgets 0..columns-1 one can be anywhere but in the observed state:
     without a change it is certain what follows, so one has been paid for. Who looks no further
@@ -77,7 +77,7 @@ def budgets_elsewhere(task: int, costs: Any, columns: int) -> int:
     return columns if task == LOOK_AHEAD else max(1, columns - cheapest)
 
 
-@njit(cache=True, nogil=True)
+@within
 def needed_rows(
     task: int, game: Any, where: Any, columns: int, actions: Any, place: Any
 ) -> tuple[Any, int]:
@@ -134,7 +134,7 @@ def needed_rows(
     return rows[:count], n_kept
 
 
-@njit(cache=True, nogil=True)
+@within
 def step_back(
     task: int, game: Any, where: Any, expected: Any, worths: Any, policy: Any, place: Any
 ) -> None:
@@ -195,7 +195,7 @@ def step_back(
         place[row] = 0
 
 
-@njit(cache=True, nogil=True)
+@within
 def _best_change(
     game: Any, t: int, state: int, row_of: Any, ahead: Any, place: Any, change: Any
 ) -> None:
@@ -218,7 +218,7 @@ def _best_change(
                     best[c], choice[c] = worth, action
 
 
-@njit(cache=True, nogil=True)
+@within
 def _decide(
     game: Any, t: int, state: int, keep: Any, change: Any, values: Any, actions: Any
 ) -> None:
@@ -237,7 +237,7 @@ def _decide(
         actions[t, state, c, 0] = actions[t, state, columns - 1, 0]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -> tuple[Any, int]:
     """All steps back, under a law that compiled code works out (see `laws.expectations`): the
     values (S, C) of the first step, and how many rows it took.
@@ -276,7 +276,11 @@ def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -
     return after, needed
 
 
-@njit(cache=True, nogil=True)
+# For Python, which goes from step to step where problems are large.
+rows_alone, step_alone = alone(needed_rows), alone(step_back)
+
+
+@entry
 def first_steps(arrays: Any, row_of: Any, pairs: Any, observed: Any, spread: bool) -> Any:
     """(S,) the first step at which each state can be reached: along the observed states, or from
     any state reached before by the row of any pair; T where none leads to it."""
@@ -305,7 +309,7 @@ def first_steps(arrays: Any, row_of: Any, pairs: Any, observed: Any, spread: boo
     return first
 
 
-@njit(cache=True, nogil=True)
+@entry
 def followed_states(
     arrays: Any, row_of: Any, path: Any, actions: Any, columns: int
 ) -> tuple[Any, Any]:
@@ -527,7 +531,7 @@ def run_backward(
         """Fill in the values of step t in some blocks: states, and the rows they ask for."""
         for states, rows in blocks:
             ahead = law.expect(t, rows, worths[0]) if len(rows) else np.zeros((1, 1))
-            step_back(task, game, (t, states, row_of), (rows, ahead), worths, policy, place)
+            step_alone(task, game, (t, states, row_of), (rows, ahead), worths, policy, place)
 
     with ThreadPoolExecutor(len(places)) as pool:
         for t in range(T - 1, -1, -1):
@@ -536,7 +540,7 @@ def run_backward(
             states, blocks = reach[0][reach[1][t] : reach[2][t]], []
             for some in np.array_split(states, max(1, -(-len(states) // BLOCK))):
                 where = t, some, row_of
-                rows, _ = needed_rows(task, game, where, setting.k + 1, policy[0], places[0])
+                rows, _ = rows_alone(task, game, where, setting.k + 1, policy[0], places[0])
                 blocks.append((some, np.sort(rows)))
             needed = sum(len(rows) for _, rows in blocks)
             if watch is not None and t < T - 1 and _must_stop(watch, setting, ended, needed):

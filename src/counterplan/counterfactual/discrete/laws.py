@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import alone, within
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
@@ -91,7 +91,7 @@ LEAST = 5e-324
 LONG, FEW, SKIPPED = 8, 24, 32
 
 
-@njit(cache=True, nogil=True)
+@within
 def caps_of_entry(factual: Any, is_outcome: bool, limits: Any, finish: float, assume: int) -> Any:
     """The largest c_i of one entry, and how much more of it counts against the limit for all; the
     least c_o is left out of both.
@@ -112,7 +112,7 @@ def caps_of_entry(factual: Any, is_outcome: bool, limits: Any, finish: float, as
     return within, beyond
 
 
-@njit(cache=True, nogil=True)
+@within
 def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> Any:
     """(columns, n) some states, those that rows lead to, by rising values (S, C) (falling, for the
     highest expectation); empty where it does not pay.
@@ -148,7 +148,7 @@ def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> 
 LEFT, EXTRA, TOTAL, LOWEST, HIGHEST, LAST, FINISH, KEPT, ENTRY = range(9)
 
 
-@njit(cache=True, nogil=True)
+@within
 def _note_rows(factual: Any, outcome: int, table: Any, rows: Any, assume: int) -> Any:
     """(rows, 9) what is noted of rows that are empty."""
     indptr, indices, lower, _ = table
@@ -170,7 +170,7 @@ def _note_rows(factual: Any, outcome: int, table: Any, rows: Any, assume: int) -
     return notes
 
 
-@njit(cache=True, nogil=True)
+@within
 def _fill_together(turned: Any, line: Any, values: Any, least: float, left: Any, notes: Any) -> Any:
     """Fill many rows that are known, side by side, with outcomes in the order of a line of states,
     until but few are not full; after how many states that is. Nothing is assumed.
@@ -208,7 +208,7 @@ def _fill_together(turned: Any, line: Any, values: Any, least: float, left: Any,
     return line.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@within
 def _fill_alone(
     factual: Any, table: Any, row: int, values: Any, line: Any, how: Any, note: Any
 ) -> None:
@@ -259,7 +259,7 @@ def _fill_alone(
         entry_of[indices[j]] = -1
 
 
-@njit(cache=True, nogil=True)
+@within
 def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: Any, how: Any) -> Any:
     """(rows, columns) extreme expectations of the first columns of values (S, C) for the row ids in
     `rows`.
@@ -317,7 +317,7 @@ def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: An
     return result
 
 
-@njit(cache=True, nogil=True)
+@within
 def put_factual(law: Any, state: int, action: int, factual: Any, there: bool) -> None:
     """Write what is known of the row of an observed pair into what holds zeros, (3, S): as it is
     believed to be, the least and the largest it may be; and marks of its states, see
@@ -334,7 +334,7 @@ def put_factual(law: Any, state: int, action: int, factual: Any, there: bool) ->
         marks[targets[j] % MARKS] = there
 
 
-@njit(cache=True, nogil=True)
+@within
 def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, wanted: Any) -> Any:
     """(rows, columns) expectations of the first columns of values (S, C) for the row ids in `rows`.
 
@@ -364,6 +364,11 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
         for c in range(columns if i < many else fewer):
             expected[i, c] = doubt * worst[i, c] + (1.0 - doubt) * expected[i, c]
     return expected
+
+
+# For Python, which asks for them one by one where problems are large.
+extremes_alone, ranks_alone = alone(extreme_values), alone(rank_states)
+factual_alone, expectations_alone = alone(put_factual), alone(expectations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,11 +455,11 @@ class Law:
         known = self.__dict__.get("_known")
         if known is None or known[0] != t:
             factual = np.zeros((3, len(values))), np.zeros(MARKS, dtype=np.bool_)
-            put_factual(compiled, states[t], actions[t], factual, True)
+            factual_alone(compiled, states[t], actions[t], factual, True)
             known = self.__dict__["_known"] = t, factual  # a step is asked about in parts
         observed, wanted = (known[1], int(states[t + 1])), (len(rows), values.shape[1], 0)
-        ranked = rank_states(compiled, rows, values, np.arange(len(values)), values.shape[1])
-        return np.asarray(expectations(compiled, observed, rows, values, ranked, wanted))
+        ranked = ranks_alone(compiled, rows, values, np.arange(len(values)), values.shape[1])
+        return np.asarray(expectations_alone(compiled, observed, rows, values, ranked, wanted))
 
 
 def law_of(scm: DiscreteSCM, episode: Episode) -> Law:

@@ -30,7 +30,7 @@ from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.distributions import forward_values
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting, evaluate
-from counterplan.counterfactual.discrete.laws import Law, extreme_values
+from counterplan.counterfactual.discrete.laws import Law, extremes_alone
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM, table_of
 from counterplan.scm.row_sets import RowSets
@@ -274,7 +274,7 @@ def _played(
         ahead = np.zeros((len(ids), 1))
         if left > 1:
             how = sign, 0, *unranked, (len(ids), 1, 0)
-            ahead = extreme_values(certain, 0, own.arrays, ids, values, how)
+            ahead = extremes_alone(certain, 0, own.arrays, ids, values, how)
         rewards = mdp.rewards_at(max(lengths) - left, max(lengths))
         worths = np.take_along_axis(rewards, actions, axis=1) + ahead[places, 0]
         values = np.where(weights > 0.0, weights * worths, 0.0).sum(axis=1)[:, None]

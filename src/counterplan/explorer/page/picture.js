@@ -109,7 +109,8 @@ function changesOf({ best, hand, run, case: one }, place, value) {
   const rows = [["best", best], ["hand", hand]].filter(([, answer]) => answer?.changes.length);
   return rows.flatMap(([kind, answer], row) => answer.changes.map((change) => {
     const [before, after] = [value(one.observed.actions[change.t]), value(change.alternative)];
-    const size = after - before;
+    // As they are written.
+    const size = dose.bounds ? Number(after.toFixed(dose.decimals)) - Number(before.toFixed(dose.decimals)) : after - before;
     return before === null || size === 0 ? null : { t: change.t, kind, row, direction: dose.ordered ? Math.sign(size) : 0, text: dose.ordered && !dose.labels ? `${size > 0 ? "+" : "−"}${doseText(dose, Math.abs(size))}` : "" };
   })).filter(Boolean);
 }

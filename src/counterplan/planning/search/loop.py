@@ -149,6 +149,7 @@ _FIELDS = {
 Tree: Any = namedtuple("Tree", _FIELDS)  # type: ignore[misc]
 TREE = types.NamedTuple(list(_FIELDS.values()), Tree)  # type: ignore[no-untyped-call]
 
+FEW = 10_000  # simulations, for which there is plenty of room from the start
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: spreads keys over a table
 STRIDE = 0.6180339887498949  # of successors: 1 / golden ratio
 
@@ -644,11 +645,12 @@ def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int
     # Where support is continuous, children that outgrow their places move to twice as many.
     children = T * max(M, 2 * most_children + 2)
     needs = np.array([met, children, T, met, T * kernel.most_actions, met])
-    # A simulation adds at most one node without BELLMAN, and some two edges and links (ways to
-    # nodes that are known); of resources there are never many. A table that must grow after all
-    # takes code of its own to fill it again.
+    # A simulation adds at most one node without BELLMAN, and up to two edges and links (ways to
+    # nodes that are known); of resources there are never many. A table that must grow takes code of
+    # its own to fill it again, which a first, small search should not need; a large table that is
+    # larger than need be is slower.
     rows = needs + simulations + simulations // 4
-    rows[[IN_EDGES, IN_LINKS]] = needs[[IN_EDGES, IN_LINKS]] + 2 * simulations
+    rows[[IN_EDGES, IN_LINKS]] += max(0, min(simulations, FEW) - simulations // 4)
     rows[IN_RESOURCES] = needs[IN_RESOURCES] + 250
     counts = np.zeros((3, 9), dtype=np.int64)
     counts[NEEDS, :6], counts[ROOM, :6] = needs, rows
