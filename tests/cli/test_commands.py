@@ -204,3 +204,21 @@ def test_options_know_the_limits_of_the_library() -> None:
     assert cli_explain.COHORT_SECONDS == explain_run.COHORT_SECONDS
     assert cli_explain.COHORT_NODES == explain_run.COHORT_NODES
     assert cli_plan.MOST_SIMULATIONS == planners.MOST_SIMULATIONS
+
+
+@pytest.mark.parametrize("width", [80, 120, 300])
+def test_a_case_of_a_list_takes_three_lines(
+    ward: Path, run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """One in the table, and what finds no room there in two below it; nothing is wider."""
+    rows = [f"{name},{t},0,0,0" for name in ("a-rather-long-name", "bo") for t in range(9)]
+    (ward / "long.csv").write_text("\n".join(["episode_id,t,state,action,reward", *rows]))
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = run("explain", "long.csv", "-m", "model.json", "--k", "9", "--robust").stdout
+    lines = shown.rstrip().splitlines()
+    assert max(map(len, lines)) <= width
+    first = next(i for i, line in enumerate(lines) if line.lstrip().startswith(("a-rather", "bo ")))
+    assert len([line for line in lines[first:] if line.strip()]) <= 2 * 3
+    assert "walk" in shown
+    one = run("explain", "long.csv", "-m", "model.json", "--k", "9", "--episode", "bo").stdout
+    assert one.count("rest -> walk") > 3  # of a single case all is told

@@ -127,10 +127,10 @@ def test_columns_are_weighted_and_added_up(tmp_path: Path) -> None:
     assert one.outcomes == (("died", "1"),)
     layout = SchemaLayout(schema)
     assert layout.observed(one) == -2.0 - 2.0 - 10.0
-    assert layout.outcome_in_words == "−2 × cost + gain −pain −10 × died (at the end)"
+    assert layout.schema.outcome_in_words == "−2 × cost + gain −pain −10 × died (at the end)"
     assert layout.observed(one._replace(outcomes=(("died", ""),))) is None
     going_on = SchemaLayout(replace(WORKSHOP, final="value"))
-    assert going_on.outcome_in_words == "−cost + what usually follows"
+    assert going_on.schema.outcome_in_words == "−cost + what usually follows"
     (back,) = episodes_from_bytes(episodes_to_bytes([one], ["x"], ["a"]))
     assert np.array_equal(back.rewards, one.rewards, equal_nan=True)  # type: ignore[arg-type]
 

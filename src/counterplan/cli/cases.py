@@ -84,7 +84,8 @@ def cases(options: CasesOptions) -> None:
     elif options.output is None:
         many = counted(len(listed), noun)
         by = "what is sure" if query.by == "lower" else query.by
-        heading = f"{many} of {options.run}, k = {k}, by {by}, according to the model"
+        outcome = f", outcome: {run.terms.outcome}" if run.terms.outcome else ""
+        heading = f"{many} of {options.run}, k = {k}, by {by}{outcome}, according to the model"
         print_explanations(listed, heading, noun)
     else:
         cli.note(f"Wrote {options.output}: {found.height:,} cases.")

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 FILES = (".json", ".csv")
 # Names that end so are meant to be files, not folders.
 OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".toml", ".md")
-# Changes with less room than this stand below the table.
-NARROW = 16
+# A case of a list takes so many lines at most, so many of them below the table.
+LINES, LINES_BELOW = 3, 2
+# What stands below a table for which the terminal is too narrow, in this order.
+BELOW = ("changes", "at the end", "over causal models", "established", "search")
 # Cases of a run that are shown at the end, and what became of all searches.
 TOP = 10
 STATUSES = {
@@ -325,10 +327,10 @@ def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any
     text = f"k = {budgets or question.budgets[-1]}, {question.solver}"
     if methods := _methods(found):
         text += f" ({methods if question.solver == 'exact' else 'no bound'})"
-    if cohort.noun == "stay":
-        text += ", outcome: summed -SOFA"
-    elif words := cohort.explainer.outcome_in_words:
-        text += f", outcome: {words}"
+    layout = cohort.explainer.layout
+    words = "" if layout is None else layout.schema.outcome_in_words
+    if outcome := "summed -SOFA" if cohort.noun == "stay" else words:
+        text += f", outcome: {outcome}"
     return f"{text}, according to the model"
 
 
@@ -339,23 +341,43 @@ def print_explanations(
     cells = _cells(found, noun, "none inside the data" if rule else "none")
     if "search" not in cells:
         heading += "; searches proved optimal"
-    rows = [[text(record) for _, text in cells.values()] for record in found]
-    alignments = {name: alignment for name, (alignment, _) in cells.items()}
-    if cli.room_for_last(alignments, rows) >= NARROW:
-        cli.print_table(heading, alignments, rows)
-    else:
-        del alignments["changes"]
-        cli.print_table(heading, alignments, [row[:-1] for row in rows])
-        for record, (*_, text) in zip(found, rows, strict=True):
-            k = f", k = {record['k']}" if "k" in cells else ""
-            cli.print_text(f"{record['episode_id']}{k}: {'; '.join(text.splitlines())}")
+    rows = [{name: text(one) for name, (_, text) in cells.items()} for one in found]
+    if len(found) > 1:
+        for row in rows:
+            row["changes"] = _in_few_lines(row["changes"])
+    shown = {name: alignment for name, (alignment, _) in cells.items()}
+    below: list[str] = []
+    # What finds no room in the table is told under it.
+    for name in BELOW:
+        if name in shown and not cli.fits([*shown], rows):
+            del shown[name]
+            below.append(name)
+    cli.print_table(heading, shown, [[row[name] for name in shown] for row in rows])
+    for record, row in zip(found, rows, strict=True) if below else ():
+        k = f", k = {record['k']}" if "k" in cells else ""
+        told = [
+            ("" if name == "changes" else f"{name}: ") + row[name].replace("\n", "; ")
+            for name in below
+            if row[name]
+        ]
+        text = f"{record['episode_id']}{k}: {'; '.join(told)}"
+        cli.print_text(text, LINES_BELOW if len(found) > 1 else None)
     if len(found) == 1 and found[0]["changes"] and found[0].get("established") is not None:
         from counterplan.viz.quantity import Quantity, claim_of
 
         # JSON's words for what is infinite are numbers again.
         infinite = ("inf", "-inf")
-        row = {name: float(one) if one in infinite else one for name, one in found[0].items()}
-        cli.print_text(claim_of(row).sentence(Quantity(), row["factual"]))
+        only = {name: float(one) if one in infinite else one for name, one in found[0].items()}
+        cli.print_text(claim_of(only).sentence(Quantity(), only["factual"]))
+
+
+def _in_few_lines(changes: str) -> str:
+    """Of a case in a list: no more lines than a glance takes; --json and reports have all."""
+    first, *more = changes.split("\n")
+    if len(more) < LINES:
+        return changes
+    kept = more[: LINES - 2]
+    return "\n".join([first, *kept, f"and {counted(len(more) - len(kept), 'more change')}"])
 
 
 Text = Callable[[Mapping[str, Any]], str]

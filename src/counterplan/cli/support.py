@@ -24,6 +24,7 @@ import math
 import os
 import re
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -445,20 +446,22 @@ def print_table(title: str, columns: Mapping[str, str], rows: Iterable[Sequence[
     Console(markup=False, highlight=False).print(table)
 
 
-def room_for_last(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> int:
-    """How wide the last column of a table can be, if all others have what they need."""
+def fits(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> bool:
+    """Whether these columns of a table find room side by side."""
     from rich.console import Console
 
-    cells = zip(*([*columns], *rows), strict=True)
-    *others, _ = (max(len(line) for cell in one for line in cell.split("\n")) for one in cells)
-    return Console().width - sum(others) - 2 * len(others) - 4
+    every = [dict(zip(columns, columns, strict=True)), *rows]
+    sizes = [max(len(line) for row in every for line in row[name].split("\n")) for name in columns]
+    return sum(sizes) + 3 * len(sizes) - 1 <= Console().width
 
 
-def print_text(text: str) -> None:
-    """A line on stdout, folded to the terminal's width."""
+def print_text(text: str, lines: int | None = None) -> None:
+    """A text on stdout, folded to the terminal's width, and cut after so many lines."""
     from rich.console import Console
 
-    Console(markup=False, highlight=False).print(printable(text))
+    console = Console(markup=False, highlight=False)
+    folded = textwrap.wrap(printable(text), console.width, max_lines=lines, placeholder=" …")
+    console.print("\n".join(folded), soft_wrap=True)
 
 
 def note(text: str) -> None:

@@ -267,7 +267,7 @@ class Explainer(ABC):
         """What is added up, where columns of rewards and costs say it."""
         layout = self.layout
         earned = layout is not None and layout.schema.of("reward", "cost")
-        return layout.outcome_in_words if layout is not None and earned else ""
+        return layout.schema.outcome_in_words if layout is not None and earned else ""
 
     def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
         """Which changes would cost more than they bring, were it counted what usually follows."""

@@ -114,11 +114,13 @@ class CaseQuery:
 
 
 class Terms(NamedTuple):
-    """How the episodes of a run are talked about: the noun, the unit of times, their states."""
+    """How the episodes of a run are talked about: the noun, the unit of times, their states,
+    and what the outcome is."""
 
     noun: str
     unit: str
     is_discrete: bool
+    outcome: str = ""
 
 
 class Run(Drawn, RunFolder):
@@ -383,10 +385,10 @@ class Run(Drawn, RunFolder):
             from counterplan.tables.schema import schema_from_dict
 
             schema = schema_from_dict(about.get("schema"), str(self.manifest_path))
-            return Terms("episode", schema.unit, schema.is_discrete)
+            return Terms("episode", schema.unit, schema.is_discrete, schema.outcome_in_words)
         if about["kind"] == DISCRETE:
             return Terms("episode", "", True)
-        return Terms("stay", "h", False)
+        return Terms("stay", "h", False, "summed -SOFA")
 
     @takes(CaseQuery)
     def cases(self, query: CaseQuery | None = None, **conditions: Any) -> pl.DataFrame:

@@ -37,7 +37,7 @@ from counterplan.scm.point import Scaling
 from counterplan.scm.transitions import plausible_range
 from counterplan.tables.parts import Recorded, Rows
 from counterplan.tables.rewards import Learned
-from counterplan.tables.schema import GRID, LAST, VALUE, Column, Grid, Schema, schema_from_dict
+from counterplan.tables.schema import GRID, VALUE, Column, Grid, Schema, schema_from_dict
 
 if TYPE_CHECKING:
     from counterplan.scm.learned import LearnedSCM
@@ -256,18 +256,6 @@ class SchemaLayout:
         value = float(one.rewards[t]) / merit
         ends = low / merit, high / merit
         return t, " + ".join(names), value, min(ends), max(ends)
-
-    @property
-    def outcome_in_words(self) -> str:
-        """What is added up: "−cost −100 × readmitted (at the end)", empty without anything."""
-        words = ""
-        for column in (*self.schema.features, *self.schema.of("reward", "cost")):
-            if column.merit:
-                weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
-                end = " (at the end)" if column.when == LAST else ""
-                words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{end}"
-        follows = " + what usually follows" if words and self.schema.final == VALUE else ""
-        return words[1:].removeprefix("+ ") + follows
 
     @property
     def has_merit(self) -> bool:

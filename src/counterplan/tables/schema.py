@@ -335,6 +335,19 @@ class Schema(Shown):
         replayed = (*self.of("action"), *self.of("contextual"))
         return (*self.features, *replayed, *self.of("reward", "cost", "outcome"))
 
+    @property
+    def outcome_in_words(self) -> str:
+        """What is added up: "−cost in EUR −100 × readmitted (at the end)", empty if nothing."""
+        words = ""
+        for column in (*self.features, *self.of("reward", "cost")):
+            if column.merit:
+                weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
+                unit = f" in {column.unit}" if column.unit else ""
+                end = " (at the end)" if column.when == LAST else ""
+                words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{unit}{end}"
+        follows = " + what usually follows" if words and self.final == VALUE else ""
+        return words[1:].removeprefix("+ ") + follows
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
         table = _unusual(self, TABLE)

@@ -146,7 +146,7 @@ class ExplainedRun:
         given = self.run.model.about.get(OUTCOME)
         if isinstance(given, Mapping) and isinstance(given.get("name"), str):
             return Quantity(given["name"], given.get("percent") is True, str(given.get("unit", "")))
-        words = "" if self.layout is None else self.layout.outcome_in_words
+        words = "" if self.layout is None else self.layout.schema.outcome_in_words
         return Quantity(unit=f"summed {words}") if words else Quantity()
 
     @property
