@@ -44,6 +44,11 @@ def test_the_list(page: Any, served: Served) -> None:
     page.wait_for_selector("table.cases tbody tr")
     until(page, lambda: ids(page), ranked[25:50])
     until(page, lambda: fits(page))
+    # Without a change nothing is better: a sentence says so instead of one bar.
+    page.goto(page.url.replace("page=2", "k=0"))
+    page.wait_for_selector("p.alike")
+    assert "It is 0 in each of 70" in page.locator("p.alike").inner_text()
+    assert not page.locator("figure.spread svg").count()
 
 
 def test_filters_and_order(page: Any, served: Served) -> None:

@@ -138,7 +138,9 @@ def test_overview(discrete: Explorer) -> None:
     assert found["median"] == rows.select(pl.col("guaranteed") - pl.col("factual")).median().item()
     assert sum(bar["count"] for bar in found["bars"]) == rows["improvement"].drop_nulls().len()
     assert found["outcomes"] == {"cured": ["0", "1"]}
-    assert discrete.get("overview", k=0)["largest"] == 0.0
+    none = discrete.get("overview", k=0)
+    assert none["largest"] == 0.0
+    assert none["bars"] == [{"low": 0.0, "high": 0.0, "count": 30}]  # drawn as a sentence
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])

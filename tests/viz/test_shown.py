@@ -183,3 +183,39 @@ def test_a_schema_is_plain_values_text_or_a_file(tmp_path: Path) -> None:
     assert read(first) is first
     with pytest.raises(cp.errors.InputError, match=r"pressure.role: .stat. is none of state"):
         read({"columns": {"pressure": {"role": "stat"}, "dose": {"role": "action"}}})
+
+
+def test_minus_infinity_names_the_pair_that_causes_it() -> None:
+    rewards = np.array([[0.0, 1.0], [0.0, -np.inf], [1.0, 2.0]])
+    names = {"state_labels": ("low", "mid", "high"), "action_labels": ("wait", "treat")}
+    rows = np.full((3, 2, 3), 1 / 3)
+    rows[0, 1] = 0.2, 0.6, 0.2
+    mdp = cp.TabularMDP(rows, rewards, **names)  # type: ignore[arg-type]
+    pair = "(state mid, action treat) at t=1 is of reward -inf"
+    harmless, barred = (cp.Episode([0, 1, 2], [0, action, 0]) for action in (0, 1))
+    edited = cp.replay(mdp, harmless, {1: 1})
+    assert (edited.value, edited.barred) == (-np.inf, (f"with changes: {pair}",))
+    # What is drawn anew may come to the pair, though the likeliest course does not.
+    drawn = cp.replay(mdp, cp.Episode([0, 0, 2], [0, 1, 0]), {0: 1})
+    assert drawn.barred == (f"with changes: {pair}",)
+    better = cp.explain(mdp, barred, k=1)
+    text = " ".join(str(better.summary()).split())
+    assert f"-inf because what was done: {pair} how sure Established: not -inf" in text
+    assert "nan" not in text
+    same = cp.replay(mdp, barred, {0: 1})
+    assert len(same.barred) == 2
+    assert "Not established: by some causal models" in " ".join(str(same.summary()).split())
+    assert cp.explain(mdp, harmless, k=1).barred == ()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [cp.explain, cp.frontier, cp.replay, cp.fit, cp.explain_table, cp.plan, cp.evaluate, cp.regret,
+     cp.SmoothSCM.fit, cp.Advisor, cp.UCT, cp.Episode, cp.Constraints, cp.Doses, cp.TabularMDP],
+    ids=lambda function: function.__name__,
+)  # fmt: skip
+def test_all_right_keywords_are_told_in_their_order(function: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="unknown argument 'nonsense': there are ") as caught:
+        function(nonsense=1)
+    told = str(caught.value).partition("there are ")[2].split(", ")
+    assert told == [*inspect.signature(function).parameters]

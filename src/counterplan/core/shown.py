@@ -164,16 +164,20 @@ def _short(value: object) -> str:
 def takes(*options: Any, besides: tuple[str, ...] = ()) -> Callable[[Function], Function]:
     """A function whose keyword arguments are the fields of classes (TypedDicts or dataclasses, but
     for those `besides`): its signature and its help name them, and one that is not there is refused
-    with those that are."""
+    with those that are. A class is what makes one of it."""
 
     def wrap(function: Function) -> Function:
+        if isinstance(function, type):
+            made: Any = function
+            made.__init__ = takes(*options, besides=besides)(made.__init__)
+            return function
+        title = function.__qualname__.removesuffix(".__init__")
+
         @functools.wraps(function)
         def checked(*args: Any, **given: Any) -> Any:
-            if unknown := [name for name in given if name not in (*known, "self")]:
+            if unknown := [name for name in given if name not in known and name != "self"]:
                 there = ", ".join(known)
-                raise TypeError(
-                    f"{function.__name__}: unknown argument {unknown[0]!r}: there are {there}"
-                )
+                raise TypeError(f"{title}: unknown argument {unknown[0]!r}: there are {there}")
             return function(*args, **given)
 
         own = inspect.signature(function)
@@ -187,7 +191,7 @@ def takes(*options: Any, besides: tuple[str, ...] = ()) -> Callable[[Function], 
             for name, hint in one.__annotations__.items()
             if name not in besides
         }  # fmt: skip
-        known = [one.name for one in kept if one.name != "self"] + list(more)
+        known = [one.name for one in kept if one.name not in ("self", "cls")] + list(more)
         told = [inspect.cleandoc(one.__doc__ or "").partition("\n\n")[2] for one in options]
         texts = [inspect.cleandoc(function.__doc__ or ""), *filter(None, told)]
         named: Any = checked

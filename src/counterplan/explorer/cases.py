@@ -374,6 +374,7 @@ class Cases(Items):
         if self._doses:
             explainer: Any = self._explainer
             return [*explainer.beyond(found)]
+        notes += [f"-inf because of {one}" for one in getattr(found, "barred", ())]
         for change in changes:
             action, why = change["alternative"], ""
             if known is not None and not known[action]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from counterplan.errors import FileError
 from counterplan.explorer import models
 from counterplan.runs.run import OUTCOME, PART, RESULTS, Run, is_far, ranked, scan_files
+from counterplan.viz.quantity import ROUNDING
 
 if TYPE_CHECKING:
     import polars as pl
@@ -169,7 +170,7 @@ class Items:
             facts["supported"] = pl.when(known.count() > 0).then(known.sum())
         statuses, spread, *values = collect(
             frame.group_by("status").len().sort("status"),
-            frame.select(**facts, low=finite.min(), largest=finite.max()),
+            frame.select(**facts, known=finite.count(), low=finite.min(), largest=finite.max()),
             *(frame.select(OUTCOME + name).unique().head(MOST_VALUES + 1) for name in outcomes),
         )
         found = spread.row(0, named=True)
@@ -194,8 +195,8 @@ def _bars(frame: pl.LazyFrame, facts: dict[str, Any]) -> list[dict[str, float]]:
         return []
     low, high = min(0.0, facts["low"]), facts["largest"]
     width = (high - low) / BARS
-    if not width > 0.0:
-        return [{"low": low, "high": high, "count": facts["total"]}]
+    if not high - low > ROUNDING:  # all alike
+        return [{"low": low, "high": high, "count": facts["known"]}]
     bar = ((pl.col("compared") - low) / width).floor().clip(0, BARS - 1).cast(pl.Int64)
     chosen = frame.filter(pl.col("compared").is_finite()).select(bar=bar)
     counts = dict(collect(chosen.group_by("bar").len())[0].iter_rows())

@@ -24,6 +24,7 @@ from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.allocation import (
@@ -96,6 +97,7 @@ class Hindsight:
     certificate: Certificate
 
 
+@takes()
 def hindsight(
     problem: ExogenousModel, path: ArrayLike, method: Method = "auto", state: State | None = None
 ) -> Hindsight:

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.limits import ProgressCallback
+from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import carried_out
@@ -207,6 +208,7 @@ class Regret:
         return lost + 0.0  # no minus in front of a zero
 
 
+@takes()
 def regret(
     problem: ExogenousModel,
     path: ArrayLike,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from counterplan.core.shown import takes
 from counterplan.core.tensors import TensorFormat
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError
@@ -75,6 +76,7 @@ class SmoothSCM(LearnedSCM):
             self.effects.check(len(self.draws), expected[0], self.location.widths[1])
 
     @classmethod
+    @takes()
     def fit(
         cls,
         episodes: Iterable[Episode] | Transitions,

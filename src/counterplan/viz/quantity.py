@@ -140,6 +140,12 @@ class Claim(NamedTuple):
                 f"{self.verdict.capitalize()}: better by {self.interval(quantity)} (90 %){so}; "
                 f"worse than what was done with a probability of {share(self.harm or 0.0)}."
             )
+        if factual == -math.inf:
+            known = self.is_established
+            return (
+                "Established: not -inf as what was done is, whatever the causal model." if known
+                else "Not established: by some causal models that fit the same data it is -inf too."
+            )  # fmt: skip
         if self.is_established:
             return (
                 f"Established: at least {quantity.write(factual + self.low)} instead of "
@@ -159,6 +165,12 @@ def claim_of(row: Mapping[str, Any]) -> Claim:
         withheld = row.get("established") is False and ends[0] > ROUNDING
         return Claim(mean, *ends, row.get("harm"), withheld=withheld)
     low, high = row.get("guaranteed"), row.get("interval_high")
-    if low is None or factual is None or not math.isfinite(factual):
+    if low is None or factual is None:
         return Claim(mean)
-    return Claim(mean, low - factual, None if high is None else high - factual, is_causal=True)
+    most = None if high is None else beyond(high, factual)
+    return Claim(mean, beyond(low, factual), most, is_causal=True)
+
+
+def beyond(value: float, factual: float) -> float:
+    """By how much a value is above what was; where both are minus infinity, nothing is sure."""
+    return -math.inf if value == factual == -math.inf else value - factual

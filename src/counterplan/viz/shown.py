@@ -19,7 +19,7 @@ from counterplan.core.shown import Drawn, Summary
 from counterplan.errors import InputError, counted
 from counterplan.viz.explained import is_policy, is_sequence
 from counterplan.viz.labels import Labels, labels_of, moves_of
-from counterplan.viz.quantity import Claim, Quantity, claim_of, share
+from counterplan.viz.quantity import Claim, Quantity, beyond, claim_of, share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,9 +105,8 @@ def _claim(found: Explanation) -> Claim:
         return Claim(found.improvement)
     if found.harm is not None:
         return Claim(found.improvement, *found.interval, found.harm)
-    low, high = found.interval
-    return Claim(found.improvement, low - found.factual_value, high - found.factual_value,
-                 is_causal=True)  # fmt: skip
+    low, high = (beyond(end, found.factual_value) for end in found.interval)
+    return Claim(found.improvement, low, high, is_causal=True)
 
 
 def _rests_on(found: Explanation) -> Iterator[tuple[str, str]]:
@@ -155,13 +154,16 @@ def _explanation(found: Explanation) -> Summary:
     labels = _labels(found) if is_policy(found) or is_sequence(found) else None
     quantity, claim = labels.quantity if labels else Quantity(), _claim(found)
     sign = 1.0 if found.sense == "max" else -1.0
+    expected = found.factual_value + sign * found.improvement
+    then = found.value if np.isnan(expected) else expected
     closed = found.status == Status.OPTIMAL
     gap = "" if closed else f" Between value and bound: {quantity.write(found.gap)}."
     facts = [
         ("outcome", f"{quantity.label}, {'higher' if found.sense == 'max' else 'lower'} is better"),
         ("as it was", quantity.write(found.factual_value)),
-        ("with changes", quantity.write(found.factual_value + sign * found.improvement)),
+        ("with changes", quantity.write(then)),
         ("improvement", quantity.write_gain(found.improvement)),
+        *(("-inf because", one) for one in getattr(found, "barred", ())),
     ]
     if labels is not None:
         facts.append(("how sure", claim.sentence(quantity, found.factual_value)))

@@ -133,6 +133,14 @@ def test_a_model_with_members_has_intervals_bands_and_what_no_data_tells(members
     )
 
 
+def test_where_nothing_can_be_better_a_sentence_stands_for_the_figure(tmp_path: Path) -> None:
+    mdp = small_mdp()
+    run = explain_run(tmp_path, mdp, discrete_episodes(mdp, 4), Question((0,)))
+    made = report(run, ReportOptions(cases=0))
+    assert "No changes improve any of 4 episodes: there is no spread" in read(made.html).text
+    assert "cohort" not in {panel.kind for panel in made.panels}
+
+
 def test_an_optimal_search_never_stands_alone(run: Run, made: Report) -> None:
     """Wherever a page says that a search was proved optimal, it says how sure the claim is."""
     text = read(made.html).text

@@ -33,6 +33,7 @@ from counterplan.core.episode import Episode
 from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Certified, Change, Explanation, Frontier, Interval, Status
+from counterplan.core.shown import takes
 from counterplan.core.validation import (
     LARGEST_BUDGET,
     FloatArray,
@@ -145,6 +146,15 @@ class PolicyExplanation(Explanation):
         nothing = setting.mdp.with_rewards(np.zeros_like(setting.mdp.rewards), values)
         ended = replace(setting, mdp=nothing)
         return float(evaluate(ended, self.process.law, self.process.table)[-1])
+
+    @cached_property
+    def barred(self) -> tuple[str, ...]:
+        """Which pairs make values minus infinity: of what was done, and of the changes."""
+        setting = self.process.setting
+        found = observed_barred(setting) if self.factual_value == -math.inf else None
+        then = self.process.barred() if self.value == -math.inf else None
+        places = (("what was done", found), ("with changes", then))
+        return tuple(f"{of}: {barred_pair(setting, *at)}" for of, at in places if at is not None)
 
     @cached_property
     def guaranteed(self) -> float:
@@ -395,18 +405,30 @@ def check_feasible(setting: Setting, bounds: FloatArray) -> None:
     """Raise if what was observed is barred and the whole budget cannot avoid it."""
     if bounds[-1] > -math.inf:
         return
+    name, observed = setting.episode.name, observed_barred(setting)
+    if observed is None:
+        raise InfeasibleError(f"{name}: no policy with k={setting.k} satisfies the constraints")
+    raise InfeasibleError(
+        f"{name}: no policy with k={setting.k} avoids a barred pair; the observed "
+        f"{barred_pair(setting, *observed)}: raise k, or free the step"
+    )
+
+
+def observed_barred(setting: Setting) -> tuple[int, int, int] | None:
+    """The first (t, state, action) that was observed and is of value -inf."""
     episode = setting.episode
-    for t in range(len(episode)):
-        state, action = episode.states[t], episode.actions[t]
+    for t, (state, action) in enumerate(zip(episode.states, episode.actions, strict=True)):
         if setting.rewards_at(t)[state, action] == -math.inf:
-            why = "forbidden" if setting.constraints.forbidden[state, action] else "of reward -inf"
-            mdp = setting.mdp
-            pair = f"(state {mdp.state_name(state)}, action {mdp.action_name(action)})"
-            raise InfeasibleError(
-                f"{episode.name}: no policy with k={setting.k} avoids a barred pair; the observed "
-                f"{pair} at t={t} is {why}: raise k, or free the step"
-            )
-    raise InfeasibleError(f"{episode.name}: no policy with k={setting.k} satisfies the constraints")
+            return t, int(state), int(action)
+    return None
+
+
+def barred_pair(setting: Setting, t: int, state: int, action: int) -> str:
+    """Such a pair in words."""
+    why = "forbidden" if setting.constraints.forbidden[state, action] else "of reward -inf"
+    mdp = setting.mdp
+    pair = f"(state {mdp.state_name(state)}, action {mdp.action_name(action)})"
+    return f"{pair} at t={t} is {why}"
 
 
 def policy_frontier(
@@ -440,6 +462,7 @@ def policy_frontier(
     return Frontier.lazily(make, largest_k + 1)
 
 
+@takes()
 def value_interval(
     mdp: TabularMDP | GumbelMaxSCM,
     episode: Episode,
@@ -477,6 +500,7 @@ def value_interval(
     return explanation.interval_in(model, assumed, rows)
 
 
+@takes()
 def robust_explain(
     mdp: TabularMDP | GumbelMaxSCM,
     episode: Episode,

@@ -359,6 +359,22 @@ class PolicyProcess:
         spread = float(nodes[2][0].sum() + nodes[0][0] @ (nodes[1][0] - mean) ** 2)
         return Moments(mean, float(spread / total), changes)
 
+    def barred(self) -> tuple[int, int, int] | None:
+        """The first (t, state, action) of reward -inf that the policy may come to; of those of one
+        step the likeliest."""
+        mass = self._start()
+        nothing, pairs = np.zeros_like(mass), np.arange(len(mass))[:, None, None]
+        for t in range(len(self.setting.episode)):
+            (actions, weights), rewards = self._policy(t), self.setting.rewards_at(t)
+            shares = mass[:, :, None] * weights * (rewards[pairs, actions] == -np.inf)
+            if shares.any():
+                node = np.unravel_index(int(np.argmax(shares)), shares.shape)
+                return t, int(node[0]), int(actions[node])
+            costs, law = self._step(t, mass > 0.0)
+            nodes = (mass, nothing, nothing)
+            mass = push_moments(nodes, (actions, weights), costs, np.zeros_like(rewards), law)[0]
+        return None
+
     def sums(self, increments: list[NDArray[np.int64]]) -> tuple[int, FloatArray, float]:
         """Distribution of sum_t increments[t][s_t, a_t] as (smallest sum, probabilities, lost):
         increments are whole numbers (S, A), or LOST for what ends in minus infinity."""

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { histogram } from "./chart.js";
 import { calmly, fill, h, say, watchWidth } from "./dom.js";
-import { count } from "./format.js";
+import { count, show } from "./format.js";
 import { address, note } from "./state.js";
 
 const PAGE = 25;
@@ -114,9 +114,14 @@ function walkRows(body) {
 }
 
 /** How a number is spread over all items: a histogram in a box; a click keeps the tail. `texts` are its
- * caption, its label for readers of the screen, and its axis. */
+ * caption, its label for readers of the screen, and its axis. Where all are alike, a sentence says so. */
 export function spread(texts, bars, wanted, change, ending) {
   const box = h("figure.panel.spread");
+  if (bars.length === 1) {
+    fill(box, h("figcaption", {}, texts.caption.replace("; click to keep the tail", "")),
+      h("p.alike", {}, `It is ${show(bars[0].high)} in each of ${bars[0].count.toLocaleString("en-US")}: there is no spread to draw.`));
+    return box;
+  }
   const stop = watchWidth(box, (width) => fill(box,
     h("figcaption", {}, texts.caption),
     histogram(width - 4, {

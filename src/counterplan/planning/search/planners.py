@@ -34,6 +34,7 @@ from numba.core.errors import NumbaError
 
 from counterplan.core.limits import ProgressCallback, Watch, clock
 from counterplan.core.result import Interval
+from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.model import Clip as Clip
@@ -557,6 +558,7 @@ class TreePlanner(ABC):
         return Session(self, problem, clip, seed)
 
 
+@takes()
 @dataclass(frozen=True)
 class UCT(TreePlanner):
     """Upper confidence bounds for trees.
@@ -645,6 +647,7 @@ PLANNERS: Mapping[str, type[TreePlanner]] = {
 }
 
 
+@takes()
 def plan(
     problem: ExogenousModel,
     state: State | None = None,

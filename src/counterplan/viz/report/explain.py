@@ -398,11 +398,13 @@ def cohort_panels(
 ) -> list[Panel]:
     """What is claimed of all cases, how sure that is for the first, and how good the model is."""
     panels = []
-    if claims:
+    drawn = [one for one in claims if np.isfinite([one.mean, one.low or 0.0]).all()]
+    ends = [end for one in drawn for end in one[:3] if end is not None]
+    if np.abs(ends).max(initial=0.0) > ROUNDING:
         figure = cohort_figure(claims, quantity=source.quantity)
         panels.append(Panel("cohort", figure, "cohort"))
-    first, ends = ranked[:MOST_INTERVALS], ("value", "interval_low", "interval_high")
-    known = [row for row in first if np.isfinite([row[one] or 0.0 for one in ends]).all()]
+    first, columns = ranked[:MOST_INTERVALS], ("value", "interval_low", "interval_high")
+    known = [row for row in first if np.isfinite([row[one] or 0.0 for one in columns]).all()]
     if any(row["interval_low"] is not None for row in known):
         known = [{**row, "episode_id": source.pseudonyms.shown(row["episode_id"])} for row in known]
         same = {row["factual"] for row in first}

@@ -104,6 +104,8 @@ def _panels(executed: Sequence[dict[str, Any]], quantity: Quantity) -> list[Pane
     in_expectation = any(row["expected_regret"] is not None for row in executed)
     what = "lost in expectation" if in_expectation else "worse than the policy, luck included"
     losses = [lost(row) for row in executed]
+    if max(map(abs, losses)) <= ROUNDING:
+        return []
     figure = loss_figure(losses, quantity, what)
     return [Panel("regret", figure, "regret", {"what": what, "losses": losses})]
 
