@@ -154,18 +154,15 @@ def policy_support(
 ) -> Support:
     """Of a policy with its likeliest states (T,) and changes; `no_action`, the number that stands
     for none in a last row, is never a new action."""
-    from counterplan.counterfactual.discrete.distributions import LOST
-
     visits = process.setting.mdp.visits
     if visits is None:
         return Support((None,) * len(changes))
-    step = np.where(visits > 0, 0, LOST)
+    seen = visits > 0
     if no_action is not None:  # no such column in a model in which every row has an action
-        step[:, no_action:] = 0
-    _, _, unseen = process.sums([step] * len(process.setting.episode))
+        seen[:, no_action:] = True
     taken = tuple(int(visits[states[change.t], change.alternative]) for change in changes)
     least = process.setting.least or LEAST
-    return Support(taken, unseen=min(1.0, float(unseen)), least=least)
+    return Support(taken, unseen=min(1.0, process.unseen(seen)), least=least)
 
 
 def sequence_support(

@@ -15,6 +15,7 @@ import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -321,6 +322,8 @@ def row_of(answer: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, float | int | str):
+        return value
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     if is_dataclass(value):
@@ -374,9 +377,13 @@ def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.Data
     schema |= {side + name: kind for side in ("", OTHER) for name in explainer.step_columns}
     labels = explainer.step_labels(0, (), ())
     schema |= {side + name: pl.String for side in ("", OTHER) for name in labels}
-    columns = [trajectory(explainer, one) for one in found if one.explanation is not None]
-    frames = [pl.DataFrame(one, schema=schema) for one in columns]
-    return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+    every = [trajectory(explainer, one) for one in found if one.explanation is not None]
+    columns: dict[str, Any] = {}
+    for name in schema if every else ():
+        parts = [one[name] for one in every]
+        is_array = all(isinstance(part, np.ndarray) for part in parts)
+        columns[name] = np.concatenate(parts) if is_array else [*chain.from_iterable(parts)]
+    return pl.DataFrame(columns, schema=schema)
 
 
 def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:

@@ -436,7 +436,8 @@ class ExplainTask:
     """Explains episodes; one that cannot be explained has the reason."""
 
     def __init__(self, explainer: Explainer, question: Question, outcomes: Sequence[str]) -> None:
-        self._explainer, self._question, self._outcomes = explainer, question, tuple(outcomes)
+        self._explainer, self._outcomes = explainer, tuple(outcomes)
+        self._question = explainer.completed(question)
 
     def solve(self, part: bytes) -> PartResult:
         """The results and trajectories of the episodes of a part."""

@@ -446,7 +446,7 @@ class DiscreteExplainer(Explainer):
                 )
             return replace(question, doubt=None)
         usual = DEFAULT_DOUBT if question.solver == EXACT else 0.0
-        return replace(question, doubt=usual if question.doubt is None else question.doubt)
+        return question if question.doubt is not None else replace(question, doubt=usual)
 
     def claims_in_words(self, question: Question) -> str:
         question = self.completed(question)

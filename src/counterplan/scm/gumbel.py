@@ -66,7 +66,7 @@ def _start_clocks(
     # or most are not, but in no order: selected without branches, they are not guessed wrong.
     rate, rivals = 0.0, 0
     for j in range(indices.shape[0]):
-        at_once = factual[indices[j]] == 0.0
+        at_once = factual[np.uint32(indices[j])] == 0.0  # states are no places from the end
         own = probabilities[j] if at_once else 0.0
         rate += own
         result[j] = own
@@ -308,7 +308,7 @@ def _accumulate(indices: Any, weights: Any, factor: float, values: Any, total: A
     c1, c2, c3 = min(1, columns - 1), min(2, columns - 1), min(3, columns - 1)
     s0 = s1 = s2 = s3 = 0.0
     for j in range(indices.shape[0]):
-        weight, row = weights[j] * factor, values[indices[j]]
+        weight, row = weights[j] * factor, values[np.uint32(indices[j])]
         s0 += weight * row[0] if weight > 0.0 else 0.0
         s1 += weight * row[c1] if weight > 0.0 else 0.0
         s2 += weight * row[c2] if weight > 0.0 else 0.0

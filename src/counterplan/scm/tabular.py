@@ -75,20 +75,25 @@ class Rows:
         return vector
 
 
-Turned = tuple[NDArray[np.int64], NDArray[np.int32], FloatArray]
-NOT_TURNED: Turned = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
+Turned = tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray]
+NOT_TURNED: Turned = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
 
 
 def turned_rows(rows: Rows, n_states: int) -> Turned:
     """The entries of rows by state: (S + 1,) where those of each state begin, the rows that they
-    are of, rising, and their probabilities; empty where rows are short."""
+    are of, rising, and their probabilities; and the sums of rows, one after the other. Empty where
+    rows are short."""
     indptr, indices, probabilities = rows.arrays
     if not LONG * n_states <= len(indices) <= MOST_TURNED:
         return NOT_TURNED
     owners = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(indptr))
     order = np.argsort(indices, kind="stable")
     begins = np.concatenate([[0], np.cumsum(np.bincount(indices, minlength=n_states))])
-    return begins, owners[order], probabilities[order]
+    sums, lengths, longer = np.zeros(len(rows)), np.diff(indptr), np.arange(len(rows))
+    for place in range(int(lengths.max())):  # in the order in which loops add
+        longer = longer[lengths[longer] > place]
+        sums[longer] += probabilities[indptr[longer] + place]
+    return begins, owners[order], probabilities[order], sums
 
 
 @takes()
@@ -276,9 +281,12 @@ class TabularMDP(Drawn):
     def check_episode(self, episode: Episode) -> None:
         """Raise unless every state, action and transition of the episode is possible here."""
         episode.check_range(self.n_states, self.n_actions)
-        for t in range(len(episode) - 1):
-            state, action, after = episode.states[t], episode.actions[t], episode.states[t + 1]
-            if self.probability(state, action, after) == 0.0:
+        states, actions, (indptr, indices, _) = episode.states, episode.actions, self.rows.arrays
+        rows = self.row_of[states[:-1], actions[: len(states) - 1]]
+        for t, (start, end) in enumerate(zip(indptr[rows], indptr[rows + 1], strict=True)):
+            state, action, after = states[t], actions[t], states[t + 1]
+            place = start + indices[start:end].searchsorted(after)
+            if place == end or indices[place] != after:
                 raise InputError(
                     f"{episode.name}: the transition at t={t} (state {state}, action {action} -> "
                     f"state {after}) has probability zero in the model, so nothing can be inferred "

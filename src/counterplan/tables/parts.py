@@ -152,22 +152,37 @@ def episodes_from_bytes(content: bytes) -> list[Recorded]:
     import polars as pl
 
     frame = pl.read_parquet(io.BytesIO(content))
-    return [_recorded(group) for group in frame.partition_by(ID, maintain_order=True)]
 
-
-def _recorded(frame: Any) -> Recorded:
     def columns(name: str, prefix: str) -> Any:
         several = [column for column in frame.columns if column.startswith(prefix)]
-        return frame[name] if name in frame.columns else frame.select(several)
+        return frame.select([name] if name in frame.columns else several)
 
-    outcomes = tuple(
-        (name.removeprefix(OUTCOME), frame[name][0])
+    states, actions = columns(STATE, FEATURE).to_numpy(), columns(ACTION, PREFIX)
+    acts = actions.select(pl.all_horizontal(pl.all().is_not_null())).to_series().to_numpy()
+    actions = actions.fill_null(0).to_numpy()
+    if STATE in frame.columns:
+        states = states[:, 0]
+    if ACTION in frame.columns:
+        actions = actions[:, 0]
+    ids, times, filled = frame[ID].to_list(), frame[TIME].to_numpy(), frame[FILLED].to_list()
+    rewards = frame[REWARD].to_numpy() if REWARD in frame.columns else None
+    dates = frame[DATE].to_list() if DATE in frame.columns else []
+    outcomes = {
+        name.removeprefix(OUTCOME): frame[name].to_list()
         for name in frame.columns
         if name.startswith(OUTCOME)
-    )
-    states, actions = columns(STATE, FEATURE), columns(ACTION, PREFIX).drop_nulls()
-    episode = Episode(states.to_numpy(), actions.to_numpy(), id=frame[ID][0])
-    rewards = frame[REWARD].to_numpy() if REWARD in frame.columns else None
-    dates = tuple(frame[DATE]) if DATE in frame.columns else ()
-    filled = int(frame[FILLED][0])
-    return Recorded(episode, frame[TIME].to_numpy(), filled, outcomes, rewards, dates=dates)
+    }
+    found, begins = [], np.flatnonzero(np.diff(frame[ID].rle_id().to_numpy(), prepend=-1))
+    for begin, end in zip(begins, [*begins[1:], len(ids)], strict=True):
+        part = slice(begin, end)
+        found.append(
+            Recorded(
+                Episode(states[part], actions[part][acts[part]], id=ids[begin]),
+                times[part],
+                int(filled[begin]),
+                tuple((name, values[begin]) for name, values in outcomes.items()),
+                None if rewards is None else rewards[part],
+                dates=tuple(dates[part]),
+            )
+        )
+    return found

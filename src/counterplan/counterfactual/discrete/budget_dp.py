@@ -136,7 +136,8 @@ class PolicyExplanation(Explanation):
         return self._extreme(mdp, "none", False, rows)
 
     def _extreme(self, mdp: TabularMDP, assume: str, up: bool, rows: RowSets | None) -> float:
-        setting, table = replace(self.process.setting, mdp=mdp), self.process.table
+        setting, table = self.process.setting, self.process.table
+        setting = setting if mdp is setting.mdp else replace(setting, mdp=mdp)
         law = Law(mdp, self.episode, 1.0, assume, up, rows)
         return float(evaluate(setting, law, table)[-1])
 
@@ -187,7 +188,7 @@ class PolicyExplanation(Explanation):
 
     def change_probabilities(self) -> FloatArray:
         """(T, A) the probability that the action of step t is changed to a, exact."""
-        return self._moments.change_probabilities
+        return self._change_probabilities
 
     def changes_distribution(self) -> FloatArray:
         """(T + 1,) the probabilities of 0, 1, ..., T changes, exact."""
@@ -261,6 +262,10 @@ class PolicyExplanation(Explanation):
         )
         low, high = min(low, high), max(low, high)  # equal but for rounding, in any order
         return Certified((low + high) / 2, low, high)
+
+    @cached_property
+    def _change_probabilities(self) -> FloatArray:
+        return self.process.change_probabilities()
 
     @cached_property
     def _moments(self) -> Moments:
@@ -372,7 +377,8 @@ def _optimal_policies(
 
 def refuse_unless_discrete(problem: Problem) -> str | None:
     """Why a model cannot be solved by a discrete method, or None."""
-    if isinstance(problem.scm, TabularMDP | DiscreteSCM):
+    # What is known first: to look whether an object has all that it takes is slow.
+    if isinstance(problem.scm, TabularMDP | GumbelMaxSCM | DiscreteSCM):
         return None
     return (
         f"a {type(problem.scm).__name__} is no discrete causal model: pass a TabularMDP, a "
@@ -456,7 +462,9 @@ def policy_frontier(
             stats=MappingProxyType(dict(stats)),
             method=method,
             rule=policy_rule(setting.least) if setting.least else "",
-            process=replace(process, setting=replace(setting, k=spendable)),
+            process=process
+            if spendable == setting.k
+            else replace(process, setting=replace(setting, k=spendable)),
         )
 
     return Frontier.lazily(make, largest_k + 1)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting
 from counterplan.counterfactual.discrete.laws import Law
@@ -191,6 +192,78 @@ def push_most_likely(
                             source[indices[j], left] = s * columns + c
                             taken[indices[j], left] = a
     return new_score, source, taken
+
+
+@njit(cache=True, nogil=True)
+def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any) -> Any:
+    """What the steps above find of a policy that is certain, along a whole episode of a Gumbel-Max
+    model and to the last digit: (T, A) how likely each action is; the states and actions (2, T) of
+    the likeliest path and its log probability; and how likely a pair is that was not seen.
+
+    path    (2, T) the observed states and actions
+    model   indptr, indices and probabilities of the rows, and row_of (S, A)
+    policy  actions (T, S, K, 1), and how many budgets count
+    seen    (S, A) pairs, empty where that is not asked
+    """
+    (actions, columns), (indptr, indices, probabilities, row_of) = policy, model
+    n_states, horizon, widest = row_of.shape[0], path.shape[1], np.diff(indptr).max()
+    scratch = np.empty((2, widest)), np.empty(widest, dtype=np.int64)
+    kernel, logs, factual = np.empty(widest), np.empty(widest), np.zeros(n_states)
+    mass, score = np.zeros((2, n_states, columns)), np.full((n_states, columns), -np.inf)
+    mass[:, path[0, 0], columns - 1], score[path[0, 0], columns - 1] = 1.0, 0.0
+    taken, lost = np.zeros((horizon, row_of.shape[1])), 0.0
+    source = np.full((horizon, n_states, columns), -1, dtype=np.int64)
+    for t in range(horizon):
+        after, further, gone = np.zeros(mass.shape), np.full(score.shape, -np.inf), 0.0
+        outcome, is_last = path[0, min(t + 1, horizon - 1)], t == horizon - 1
+        _write_row(model, row_of[path[0, t], path[1, t]], 1.0, factual)
+        for s in range(n_states):
+            formed = -1  # the action whose kernel row is at hand: budgets often do the same
+            for c in range(columns):
+                if score[s, c] == -np.inf:
+                    continue
+                a, share, stays = actions[t, s, c, 0], mass[0, s, c], mass[1, s, c]
+                taken[t, a] += share
+                if seen.shape[0] and not seen[s, a]:
+                    gone += stays
+                    stays = 0.0
+                left, row = c if a == path[1, t] else c - costs[a], row_of[s, a]
+                targets = indices[indptr[row] : indptr[row + 1]]
+                if a != formed and not is_last:
+                    q = probabilities[indptr[row] : indptr[row + 1]]
+                    kernel_row(factual, outcome, targets, q, scratch, kernel)
+                    for j in range(q.shape[0]):
+                        logs[j] = np.log(kernel[j]) if kernel[j] > 0.0 else -np.inf
+                    formed = a
+                for j in range(0 if is_last else targets.shape[0]):
+                    i = targets[j]
+                    after[0, i, left] += share * kernel[j]
+                    after[1, i, left] += kernel[j] * stays
+                    if score[s, c] + logs[j] > further[i, left]:
+                        further[i, left] = score[s, c] + logs[j]
+                        source[t + 1, i, left] = s * columns + c
+        _write_row(model, row_of[path[0, t], path[1, t]], 0.0, factual)
+        lost += gone
+        if not is_last:
+            mass, score = after, further
+    return taken, *_traced(score, source, actions), lost
+
+
+@njit(cache=True, nogil=True)
+def _traced(score: Any, source: Any, actions: Any) -> Any:
+    """States and actions (2, T) of the likeliest path, and its log probability, from that of the
+    nodes (S, C) of the last step; the first of equals, by the budget that is left and the state."""
+    horizon, n_states, columns = source.shape
+    found, best, node = np.empty((2, horizon), dtype=np.int64), -np.inf, 0
+    for c in range(columns):
+        for s in range(n_states):
+            if score[s, c] > best:
+                best, node = score[s, c], s * columns + c
+    for t in range(horizon - 1, -1, -1):
+        s, c = node // columns, node % columns
+        found[0, t], found[1, t] = s, actions[t, s, c, 0]
+        node = source[t, s, c]
+    return found, best
 
 
 @njit(cache=True, nogil=True)
@@ -408,8 +481,45 @@ class PolicyProcess:
             lost += gone
         return mass.sum(axis=(0, 1)), lost
 
+    def change_probabilities(self) -> FloatArray:
+        """(T, A) of each change."""
+        if self._followed is None:
+            return self.moments().change_probabilities
+        taken, observed = self._followed[0], self.setting.episode.actions
+        taken[np.arange(len(observed)), observed] = 0.0
+        return taken
+
+    def unseen(self, seen: NDArray[np.bool_]) -> float:
+        """The probability of a pair that is not one of those seen (S, A)."""
+        if seen.all():
+            return 0.0
+        if self._followed is not None:
+            return float(self._follow(seen)[3])
+        return self.sums([np.where(seen, 0, LOST)] * len(self.setting.episode))[2]
+
+    @cached_property
+    def _followed(self) -> tuple[FloatArray, IntArray, float, float] | None:
+        """What `follow` says, None where rows are not Gumbel-Max's or the policy is not certain."""
+        if (
+            self.law.source is not None
+            or self.law.compiled is None
+            or self.table.weights is not None
+        ):
+            return None
+        return self._follow(np.zeros((0, 0), dtype=np.bool_))
+
+    def _follow(self, seen: NDArray[np.bool_]) -> tuple[FloatArray, IntArray, float, float]:
+        mdp, setting = self.law.mdp, self.setting
+        model, policy = (*mdp.rows.arrays, mdp.row_of), (plain(self.table.actions), setting.k + 1)
+        path, costs = setting.game[4], setting.constraints.costs
+        found: tuple[FloatArray, IntArray, float, float] = follow(path, model, policy, costs, seen)
+        return found
+
     def most_likely(self) -> Path:
         """The single likeliest path (Viterbi)."""
+        if self._followed is not None:
+            (states, actions), log = self._followed[1:3]
+            return Path(states, actions, math.exp(log))
         T, columns = len(self.setting.episode), self.setting.k + 1
         with np.errstate(divide="ignore"):
             score = np.log(self._start())

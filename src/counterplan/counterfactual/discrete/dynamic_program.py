@@ -505,8 +505,13 @@ class Setting:
     ) -> tuple[IntArray, IntArray, IntArray]:
         """The states of all steps, one after another, and where those of each begin and end."""
         if task == FOLLOW and table is not None and not self.anywhere:
-            rows, path, actions = self.mdp.rows.arrays, self.game[4], plain(table.actions)
-            every, begins = followed_states(rows, self.mdp.row_of, path, actions, self.k + 1)
+            # A policy is followed more than once: by what is believed, and by the worst.
+            found: tuple[Any, ...] = table.__dict__.get("_followed", (None,))
+            if found[0] is not self:
+                rows, path, actions = self.mdp.rows.arrays, self.game[4], plain(table.actions)
+                states = followed_states(rows, self.mdp.row_of, path, actions, self.k + 1)
+                found = table.__dict__["_followed"] = self, *states
+            _, every, begins = found
             return every, begins[:-1], begins[1:]
         return self._reach[0], np.zeros(len(self.episode), np.int64), self._reach[1]
 

@@ -142,121 +142,141 @@ def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> 
     return result
 
 
-# What is noted of a row that is being filled: what is left of it, and of what may lie beyond its
-# lower limits; the sum, the lowest and highest value in it and the last; the largest p_o / q_o, the
-# least c_o, and the entry of o.
-LEFT, EXTRA, TOTAL, LOWEST, HIGHEST, LAST, FINISH, KEPT, ENTRY = range(9)
+# What is left of a row of which nothing has been filled yet.
+EMPTY = 2.0
 
 
 @within
-def _note_rows(factual: Any, outcome: int, table: Any, rows: Any, assume: int) -> Any:
-    """(rows, 9) what is noted of rows that are empty."""
-    indptr, indices, lower, _ = table
-    notes, least = np.zeros((rows.shape[0], ENTRY + 1)), max(factual[0, outcome], LEAST)
-    for number in range(rows.shape[0]):
-        start, end, total = indptr[rows[number]], indptr[rows[number] + 1], 0.0
-        for j in range(start, end):
-            total += lower[j]
-        at, note = find_entry(indices[start:end], outcome), notes[number]
-        note[FINISH], note[ENTRY], note[LEFT] = np.inf, -1.0, 1.0
-        note[LOWEST] = note[HIGHEST] = note[LAST] = np.nan
-        if at >= 0:
-            note[ENTRY] = start + at
-            if lower[start + at] > 0.0:
-                note[FINISH] = factual[1, outcome] / lower[start + at]
-                note[KEPT] = lower[start + at] if assume == MONOTONE else 0.0
-        # The rest of the row must hold what the lower limits ask for.
-        note[EXTRA] = 1.0 - max(0.0, total - (1.0 - least)) / least
-    return notes
+def _pour(row: int, caps: Any, value: float, left: Any, cells: Any) -> Any:
+    """Fill a known row with an outcome; whether it is full.
+
+    caps   the largest c_i, and what rounding makes the sum of all exceed 1 by, below 0, if any
+    left   (R,) what is left of rows, and
+    cells  (R, 3) their sums, and their first and last values
+    """
+    rest, cell, is_empty = left[row], cells[row], left[row] == EMPTY
+    rest = 1.0 if is_empty else rest
+    share = min(rest, caps[0])
+    if is_empty:
+        share += min(0.0, caps[1])
+        if share <= 0.0:
+            return False
+        cell[0], cell[1] = 0.0, value
+    cell[0] += share * value
+    cell[2] = value
+    rest -= share
+    left[row] = rest
+    return rest <= ROUNDING
 
 
 @within
-def _fill_together(turned: Any, line: Any, values: Any, least: float, left: Any, notes: Any) -> Any:
-    """Fill many rows that are known, side by side, with outcomes in the order of a line of states,
-    until but few are not full; after how many states that is. Nothing is assumed.
+def _mean(row: int, left: Any, cells: Any) -> Any:
+    """The expectation under a row that is filled as far as it can be, which is then forgotten."""
+    total, first, last = cells[row]
+    rest, left[row] = left[row], 0.0
+    if rest == EMPTY:
+        return np.nan
+    if rest > 0.0:
+        total += rest * last
+    # A mean lies between what it is a mean of, whatever rounding says.
+    return min(max(total, min(first, last)), max(first, last))
 
+
+@within
+def known_extremes(
+    least: float, table: Any, turned: Any, rows: Any, values: Any, ranked: Any, wanted: Any
+) -> Any:
+    """What `extreme_values` gives where rows are known and nothing is assumed, to the last digit:
+    many rows are filled side by side, with states in order, until but few are not full.
+
+    least   p_o
     turned  the rows by state, see `tabular.turned_rows`
-    left    (R,) what is left of each row, 0 for those that are not asked for, and (R,) where rows
-            stand in `notes`, which is written
     """
-    (begins, owners, probabilities), (remains, number_of) = turned, left
-    unfilled, few = notes.shape[0], notes.shape[0] // FEW
-    for position in range(line.shape[0]):
-        state = line[position]
-        value = values[state]
-        for x in range(begins[state], begins[state + 1]):
-            row = owners[x]
-            rest = remains[row]
-            if rest <= 0.0:
+    indptr, indices, q, _ = table
+    (begins, owners, probabilities, sums), (many, columns, fewer) = turned, wanted
+    left, cells = np.zeros(sums.shape[0]), np.empty((sums.shape[0], 3))
+    number_of, result = np.empty(sums.shape[0], np.int32), np.empty((rows.shape[0], columns))
+    entry_of = np.full(values.shape[0], -1, dtype=np.int64)
+    for i in range(rows.shape[0]):
+        number_of[rows[i]] = i
+    for c in range(columns):
+        count, line, passed = rows.shape[0] if c < fewer else many, ranked[c], 0
+        unfilled, few = count, count // FEW
+        for i in range(count):
+            left[rows[i]] = EMPTY
+        while passed < line.shape[0] and unfilled > few:
+            state = line[passed]
+            passed += 1
+            for x in range(begins[state], begins[state + 1]):
+                row = owners[x]
+                if left[row] > 0.0:
+                    caps = probabilities[x] / least, 0.0
+                    if left[row] == EMPTY:
+                        caps = caps[0], 1.0 - max(0.0, sums[row] - (1.0 - least)) / least
+                    if _pour(row, caps, values[state, c], left, cells):
+                        result[number_of[row], c] = _mean(row, left, cells)
+                        unfilled -= 1
+        for i in range(count if unfilled else 0):
+            row = rows[i]
+            if left[row] <= 0.0:
                 continue
-            share, note = min(rest, probabilities[x] / least), notes[number_of[row]]
-            if note[EXTRA] < 0.0:  # by rounding
-                share += note[EXTRA]
-                if share <= 0.0:
-                    continue
-            if note[LAST] != note[LAST]:
-                note[LOWEST] = value
-            note[EXTRA], note[LAST] = 0.0, value
-            note[TOTAL] += share * value
-            rest -= share
-            if rest <= ROUNDING:
-                note[LEFT], rest = rest, 0.0
-                unfilled -= 1
-            remains[row] = rest
-        if unfilled <= few:
-            return position + 1
-    return line.shape[0]
+            for j in range(indptr[row], indptr[row + 1]):
+                entry_of[indices[j]] = j
+            extra = 1.0 - max(0.0, sums[row] - (1.0 - least)) / least
+            for place in range(passed, line.shape[0]):
+                j = entry_of[line[place]]
+                if j >= 0 and _pour(
+                    row, (q[j] / least, extra), values[line[place], c], left, cells
+                ):
+                    break
+            for j in range(indptr[row], indptr[row + 1]):
+                entry_of[indices[j]] = -1
+            result[i, c] = _mean(row, left, cells)
+    return result
 
 
 @within
-def _fill_alone(
-    factual: Any, table: Any, row: int, values: Any, line: Any, how: Any, note: Any
-) -> None:
-    """Fill what is left of a row with outcomes in the order of their values.
+def _filled(
+    row: Any, values: Any, line: Any, entry_of: Any, caps: Any, limit: float, kept: float
+) -> float:
+    """The expectation of values (S,) under a row that is filled in the order of a line.
 
-    line  the states to come, in order, and (S,) whether one is among them; both are empty where
-          there is no order
-    how   work space; and the sign of values, p_o, and what is assumed
+    line   entries; or states, where entry_of (S,) tells which entry they are, -1 for none
+    caps   factual, the least p_o, the largest p_o / q_o, the entry of o, and what is assumed
+    limit  for all that lies beyond the lower limits, and `kept` the least c_o
     """
-    indptr, indices, lower, upper = table
-    (keys, order, entry_of), (sign, least, assume), (states, among) = how[0], how[1], line
-    size, start, end = 0, indptr[row], indptr[row + 1]
-    walks = 0 < states.shape[0] < SKIPPED * (end - start)
-    for j in range(start, end):
-        if walks:
-            entry_of[indices[j]] = j
-        elif among.shape[0] == 0 or among[indices[j]]:
-            keys[size], order[size] = sign * values[indices[j]], j
-            size += 1
-    if not walks:
-        sort_pairs(keys[:size], order[:size])
-    left = note[LEFT]
-    for place in range(states.shape[0] if walks else size):
-        j = entry_of[states[place]] if walks else order[place]
+    targets, low, high = row
+    factual, least, finish, at, assume = caps
+    left, extra, last, total = 1.0 - kept, limit, -1, 0.0
+    lowest = highest = np.nan
+    if kept > 0.0:
+        last = targets[at]
+        lowest = highest = values[last]
+        total = kept * values[last]
+    for position in range(line.shape[0]):
+        j = line[position]
+        j = entry_of[j] if entry_of.shape[0] else j
         if j < 0:
             continue
-        state = indices[j]
-        own, limits, value = (
-            (factual[0, state], factual[1, state], least),
-            (lower[j], upper[j]),
-            values[state],
-        )
-        within, beyond = caps_of_entry(own, j == note[ENTRY], limits, note[FINISH], assume)
+        i = targets[j]
+        own = factual[0, i], factual[1, i], least
+        within, beyond = caps_of_entry(own, j == at, (low[j], high[j]), finish, assume)
         share = min(left, within)
-        more = min(left - share, beyond, note[EXTRA])
+        more = min(left - share, beyond, extra)
         if share + more > 0.0:
-            note[LAST] = value
-            note[TOTAL] += (share + more) * value
+            last, value = i, values[i]
+            total += (share + more) * value
             left -= share + more
-            note[EXTRA] -= more
+            extra -= more
             # A comparison with nan is never true.
-            note[LOWEST] = note[LOWEST] if note[LOWEST] <= value else value
-            note[HIGHEST] = note[HIGHEST] if note[HIGHEST] >= value else value
+            lowest = lowest if lowest <= value else value
+            highest = highest if highest >= value else value
             if left <= ROUNDING:
                 break
-    note[LEFT] = left
-    for j in range(start, end if walks else start):
-        entry_of[indices[j]] = -1
+    if left > 0.0 and last >= 0:
+        total += left * values[last]
+    # A mean lies between what it is a mean of, whatever rounding says.
+    return min(max(total, lowest), highest)
 
 
 @within
@@ -267,53 +287,41 @@ def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: An
     factual  (2, S) the least and the largest probability of each outcome of the observed pair
     table    indptr, indices, and the least and the largest probabilities
     how      1 for the lowest or -1 for the highest expectation, what is assumed, the states in
-             order (see `rank_states`), the same rows turned (see `_fill_together`), and how many
-             columns (see `gumbel.expected_values`)
+             order (see `rank_states`), and how many columns (see `gumbel.expected_values`)
     """
-    indptr, indices, _, _ = table
-    sign, assume, ranked, turned, (many, columns, fewer) = how
-    result, widest = np.zeros((rows.shape[0], columns)), 0
+    indptr, indices, lower, upper = table
+    sign, assume, ranked, (many, columns, fewer) = how
+    n_states, shared = values.shape[0], ranked.shape[0] > 0
+    result = np.zeros((rows.shape[0], columns))
+    widest = 0
     for row in rows:
         widest = max(widest, indptr[row + 1] - indptr[row])
-    together = ranked.shape[0] > 0 and turned[0].shape[0] > 0
-    order, entry_of = np.empty(widest, dtype=np.int64), np.full(values.shape[0], -1, dtype=np.int64)
-    least, among = max(factual[0, outcome], LEAST), np.zeros(values.shape[0], dtype=np.bool_)
-    way, nothing = ((np.empty(widest), order, entry_of), (sign, least, assume)), order[:0]
-    empty = _note_rows(factual, outcome, table, rows, assume)
-    size = indptr.shape[0] if together else 0
-    left = np.zeros(size), np.empty(size, dtype=np.int32)
-    for c in range(columns):
-        count, column, line = rows.shape[0] if c < fewer else many, values[:, c], nothing
-        notes = empty[:count].copy()
-        if ranked.shape[0]:
-            line = ranked[c]
-        if together:
-            for i in range(count):
-                left[0][rows[i]], left[1][rows[i]] = 1.0, i
-            line = line[_fill_together(turned, line, column, least, left, notes) :]
-            among[:] = False
-            for state in line:
-                among[state] = True
-        to_come = line, (among if together else among[:0])
-        for i in range(count):
-            note, is_full = notes[i], False
-            if together:
-                rest, left[0][rows[i]] = left[0][rows[i]], 0.0
-                is_full = rest == 0.0
-                note[LEFT] = note[LEFT] if is_full else rest
-                note[HIGHEST] = note[LAST]
-                if sign < 0.0:
-                    note[HIGHEST], note[LOWEST] = note[LOWEST], note[HIGHEST]
-            elif note[KEPT] > 0.0:
-                note[LEFT] -= note[KEPT]
-                note[LAST] = note[LOWEST] = note[HIGHEST] = column[indices[int(note[ENTRY])]]
-                note[TOTAL] = note[KEPT] * note[LAST]
-            if not is_full:
-                _fill_alone(factual, table, rows[i], column, to_come, way, note)
-            if note[LEFT] > 0.0 and note[LAST] == note[LAST]:
-                note[TOTAL] += note[LEFT] * note[LAST]
-            # A mean lies between what it is a mean of, whatever rounding says.
-            result[i, c] = min(max(note[TOTAL], note[LOWEST]), note[HIGHEST])
+    keys, order = np.empty(widest), np.empty(widest, dtype=np.int64)
+    entry_of = np.full(n_states if shared else 0, -1, dtype=np.int64)
+    least = max(factual[0, outcome], LEAST)
+    for number in range(rows.shape[0]):
+        part = slice(indptr[rows[number]], indptr[rows[number] + 1])
+        targets, low, high = indices[part], lower[part], upper[part]
+        size, at, finish, kept = targets.shape[0], find_entry(targets, outcome), np.inf, 0.0
+        if at >= 0 and low[at] > 0.0:
+            finish = factual[1, outcome] / low[at]
+            kept = low[at] if assume == MONOTONE else 0.0
+        # The rest of the row must hold what the lower limits ask for.
+        limit = 1.0 - max(0.0, low.sum() - (1.0 - least)) / least
+        for j in range(size if shared else 0):
+            entry_of[targets[j]] = j
+        for c in range(columns if number < many else fewer):
+            if not shared:
+                for j in range(size):
+                    keys[j], order[j] = sign * values[targets[j], c], j
+                sort_pairs(keys[:size], order[:size])
+            line = ranked[c] if shared else order[:size]
+            caps = factual, least, finish, at, assume
+            result[number, c] = _filled(
+                (targets, low, high), values[:, c], line, entry_of, caps, limit, kept
+            )
+        for j in range(size if shared else 0):
+            entry_of[targets[j]] = -1
     return result
 
 
@@ -339,7 +347,7 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
     """(rows, columns) expectations of the first columns of values (S, C) for the row ids in `rows`.
 
     law       the believed rows (indptr, indices, probabilities); those of the limits (indptr,
-              indices, lower, upper), and these turned (see `_fill_together`) where they are long
+              indices, lower, upper), and these turned (see `known_extremes`) where they are long
               and known, else empty; (S, A) which of the latter a pair has; which of the former each
               of them has, empty where they are the same; and (doubt, sign, assume)
     observed  what is known of the observed pair, see `put_factual`, and what it led to
@@ -348,9 +356,16 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
     """
     believed, limits, turned, _, own, (doubt, sign, assume) = law
     (known, marks), outcome = observed
-    how, (many, columns, fewer) = (sign, assume, ranked, turned, wanted), wanted
+    many, columns, fewer = wanted
+    worst = np.empty((0, 0))
+    if doubt > 0.0 and ranked.shape[0] and turned[0].shape[0]:
+        least = max(known[1, outcome], LEAST)
+        worst = known_extremes(least, limits, turned, rows, values, ranked, wanted)
+    elif doubt > 0.0:
+        how = sign, assume, ranked, wanted
+        worst = extreme_values(known[1:], outcome, limits, rows, values, how)
     if doubt == 1.0:  # nothing times an infinite loss is no number
-        return extreme_values(known[1:], outcome, limits, rows, values, how)
+        return worst
     ids = rows
     if own.shape[0]:
         ids = np.empty(rows.shape[0], dtype=np.int32)
@@ -359,7 +374,6 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
     expected = expected_values(known[0], marks, outcome, believed, ids, values, wanted)
     if doubt == 0.0:
         return expected
-    worst = extreme_values(known[1:], outcome, limits, rows, values, how)
     for i in range(rows.shape[0]):
         for c in range(columns if i < many else fewer):
             expected[i, c] = doubt * worst[i, c] + (1.0 - doubt) * expected[i, c]

@@ -35,7 +35,7 @@ from counterplan.counterfactual.discrete.laws import Law, extremes_alone
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import GumbelMaxSCM, table_of
 from counterplan.scm.row_sets import RowSets
-from counterplan.scm.tabular import NOT_TURNED, SUM_TOLERANCE, TabularMDP, numbers
+from counterplan.scm.tabular import SUM_TOLERANCE, TabularMDP, numbers
 
 # Of intervals: 90 % of a normal distribution.
 SPREAD = 1.645
@@ -269,13 +269,13 @@ def _played(
     # To know for certain what was observed says nothing about other rows: the filling of
     # `Law` with p_o = 1 is that of the sets alone.
     certain, lengths = np.ones((2, mdp.n_states)), [len(one) for one in episodes]
-    unranked = np.empty((0, 0), dtype=np.int64), NOT_TURNED
+    unranked = np.empty((0, 0), dtype=np.int64)
     values, total = np.zeros((mdp.n_states, 1)), 0.0
     first: NDArray[np.int64] = np.array([one.states[0] for one in episodes])
     for left in range(1, max(lengths) + 1):
         ahead = np.zeros((len(ids), 1))
         if left > 1:
-            how = sign, 0, *unranked, (len(ids), 1, 0)
+            how = sign, 0, unranked, (len(ids), 1, 0)
             ahead = extremes_alone(certain, 0, own.arrays, ids, values, how)
         rewards = mdp.rewards_at(max(lengths) - left, max(lengths))
         worths = np.take_along_axis(rewards, actions, axis=1) + ahead[places, 0]
