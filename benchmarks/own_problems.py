@@ -402,6 +402,7 @@ def measure(name: str, episodes: int = 200, simulations: int = 1000, seed: int =
 def speed(name: str, simulations: int = 1000, repetitions: int = 10) -> str:
     """Processor time of simulations from the start in plain Python and compiled, and of advice."""
     problem = PROBLEMS[name]()
+    problem.numba = True
     known: Any = basis_of(problem, problem.start).known
     planner, taken = cp.UCT(simulations, leaf=on_lattice), list[float]()
     for is_open in (False, True):

@@ -128,6 +128,35 @@ def test_nor_one_of_many_steps_of_which_all_may_change() -> None:
     check_sequences(problem, anchors=False)
 
 
+@pytest.mark.parametrize("size", [0.3, 3.0, 30.0, 1e4, 1e30, 1e70, 1e99])
+@pytest.mark.parametrize("T", [20, 60, pytest.param(1000, marks=pytest.mark.slow)])
+def test_nor_one_of_networks_of_any_steepness(T: int, size: float) -> None:
+    """Long enough for gains to be bounded one by one, by slopes that overflow on the way."""
+    rng = np.random.default_rng(T)
+
+    def network(size: float) -> dict[str, Any]:
+        one = {"state": rng.normal(size=(4, 2)), "bias": rng.normal(size=4)}
+        one |= {"action": rng.normal(size=(4, 1)), "output": size * rng.normal(size=(2, 4))}
+        return {**one, "output_bias": np.zeros(2), "multiplier": 1.0}
+
+    scm = cp.NeuralSCM.from_weights(network(size), network(0.0), 1e-3 * np.eye(2))
+    actions, taken = np.array([[0.0], [1.0], [2.0]]), rng.integers(0, 3, T - 1)
+    states = [np.zeros(2)]
+    for action in taken:
+        states.append(scm.step(states[-1][None], actions[action][None], np.zeros((1, 2)))[0])
+    check_sequences(
+        Problem(
+            scm,
+            cp.Episode(np.array(states), taken),
+            k=2,
+            actions=actions,
+            reward=cp.LinearReward([1.0, -0.5]),
+            limits=cp.Limits(nodes=200),
+        ),
+        anchors=False,
+    )
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     problem=sequence_problems(lengths=(2, 3, 5)),

@@ -33,7 +33,7 @@ class Motor:
 class Pump:
     """Two tanks that are filled and emptied at a price, written as users write."""
 
-    horizon, sense = 6, "max"
+    horizon, sense, numba = 6, "max", True
     levels = [0.0, 1.0, 2.0]  # noqa: RUF012
     sizes = np.array([3.0, 2.0])
 
@@ -93,6 +93,43 @@ def test_the_same_to_the_last_bit() -> None:
     assert after.se == before.se
     assert np.array_equal(after.values, before.values, equal_nan=True)
     assert np.array_equal(after.visits, before.visits)
+
+
+def test_only_what_says_so_is_compiled(compiled: None) -> None:
+    """Whole numbers of numba are others than Python's, in states that no comparison may reach."""
+
+    class Rare(Pump):
+        numba = False
+
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            rewards, left = Pump.step(self, t, x, d, a)
+            return rewards + (2 ** (int(d[0, 0]) - 1) if t == 5 else 0.0), left
+
+    found = said(Rare())
+    assert "model in plain Python" in found.basis
+    assert known_translation(Rare()) is None
+
+
+def test_what_a_function_holds_is_looked_at_again() -> None:
+    prices = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+    class Held(Pump):
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            return prices[t] * a[:, 0], d
+
+    translation(Held())
+    assert known_translation(Held()) is not None
+    prices[3] = 100.0
+    assert known_translation(Held()) is None
+
+
+def test_divisors_are_looked_at(compiled: None) -> None:
+    class Divided(Pump):
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            return a[:, 0] + 10 // (1 if x[0, 0] < 11.0 else 0), d
+
+    with pytest.raises(ZeroDivisionError):
+        plan(Divided(), planner=UCT(4000, leaf="rollout"))
 
 
 def test_equal_problems_share_code_and_others_have_their_own() -> None:

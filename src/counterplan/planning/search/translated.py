@@ -12,11 +12,13 @@ types are inferred, each method is evaluated in part:
 What was read is kept as a path with a mark of what stood there: compiled code serves every problem
 of that class whose paths hold the same, and no other.
 
-A compiled method is used only if it gives what the plain one gives along walks through the problem:
-equal to rounding, draws from the same place in the same stream included. What cannot be compiled is
-called back (`interpreted`), and why is said in a sentence. Indices are checked, arrays are copies
-as in Python, and where compiled code raises, the plain method is asked again: the answer, or the
-error, is its own.
+Only models that say `numba = True` are: its numbers are not Python's everywhere (whole numbers
+have 64 bits, 2**-1 of whole numbers is whole), and no comparison reaches every state. A compiled
+method is used only if it gives what the plain one gives along walks through the problem: equal to
+rounding, draws from the same place in the same stream included. What cannot be compiled is called
+back (`interpreted`), and why is said in a sentence. Indices and divisors are checked, arrays are
+copies as in Python, and where compiled code raises, the plain method is asked again: the answer, or
+the error, is its own.
 """
 
 from __future__ import annotations
@@ -107,7 +109,7 @@ class Translator:
             copy.translation = self, owner, path[:-1] if owner is not _UNKNOWN else path
             options: Any = {
                 "boundscheck": True,
-                "error_model": "numpy",
+                "error_model": "python",
                 "no_cpython_wrapper": True,
                 "no_cfunc_wrapper": True,
             }
@@ -132,12 +134,18 @@ def marked(value: Any) -> object:
     if isinstance(value, FunctionType):
         cells = [one.cell_contents for one in value.__closure__ or ()]
         given = (*cells, *(value.__defaults__ or ()))
-        return value.__code__, tuple(marked(o) if is_constant(o) else id(o) for o in given)
+        return value.__code__, tuple(_held(one) for one in given)
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, value.tobytes()
     if isinstance(value, tuple | list):
         return type(value), tuple(map(marked, value))
     return (type(value), repr(value)) if is_constant(value) else type(value)
+
+
+def _held(value: Any) -> object:
+    """The mark of what a function holds: of lists, arrays and functions what they are now."""
+    is_marked = isinstance(value, list | tuple | np.ndarray | FunctionType | MethodType)
+    return marked(value) if is_marked or is_constant(value) else id(value)
 
 
 def is_constant(value: Any) -> bool:
@@ -496,9 +504,8 @@ def translation(model: ExogenousModel) -> Translation:
 class OwnModel:
     """How a session runs a model in plain Python.
 
-    The answers are the same either way, so what decides is time: it is compiled when so many
-    simulations are made in all that compiling them pays, or when it was compiled before and no bit
-    differed.
+    One that says so (`numba = True`) is compiled when so many simulations are made in all that
+    compiling them pays, or when it was compiled before and no bit differed.
     """
 
     def __init__(self, plain: Kernel, pays_from: int) -> None:
@@ -508,6 +515,7 @@ class OwnModel:
         self._distrusted = ""
         # A shipped problem that is not compiled has its reasons.
         self._is_ours = type(self._model).__module__.partition(".")[0] == "counterplan"
+        self._may = getattr(self._model, "numba", False) is True and not self._is_ours
 
     @property
     def is_compiled(self) -> bool:
@@ -533,7 +541,7 @@ class OwnModel:
         before, self._simulated = self.kernel, self._simulated + simulations
         if self._found is not None and not self._found.fits(self._model):
             self._found, self.kernel = None, self._plain  # it was changed
-        if self._found is None and not self._distrusted and not self._is_ours:
+        if self._found is None and not self._distrusted and self._may:
             known = known_translation(self._model)
             if self._simulated >= self._pays_from:
                 self._found = translation(self._model)
