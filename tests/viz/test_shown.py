@@ -219,3 +219,15 @@ def test_all_right_keywords_are_told_in_their_order(function: Callable[..., Any]
         function(nonsense=1)
     told = str(caught.value).partition("there are ")[2].split(", ")
     assert told == [*inspect.signature(function).parameters]
+
+
+def test_what_is_not_drawn_has_a_short_line_too(shown: dict[str, Any]) -> None:
+    assert re.fullmatch(
+        r"Answer\(episode_id='p0', k=1, improvement=[\d.]+, status='optimal'\)",
+        repr(shown["answers"][0]),
+    )
+    problem = cp.domains.Bunkering()
+    assert repr(cp.hindsight(problem, problem.sample_path(seed=0))).endswith(", steps=7)")
+    assert repr(cp.Advisor(problem)) == "Advisor(problem=Bunkering, planner='UCT', keep=True)"
+    assert repr(cp.Episode([0, 1], [0, 0], id="a")) == "Episode(id='a', steps=2)"
+    assert repr(cp.Episode(np.zeros((3, 2)), [0, 0])) == "Episode(steps=3, features=2)"

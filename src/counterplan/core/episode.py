@@ -46,6 +46,11 @@ class Episode:
         for field, value in (("states", state_array), ("actions", action_array), ("id", id)):
             object.__setattr__(self, field, value)
 
+    def __repr__(self) -> str:
+        name = "" if self.id is None else f"id={self.id!r}, "
+        features = "".join(f", features={count}" for count in self.states.shape[1:])
+        return f"Episode({name}steps={len(self)}{features})"
+
     def __len__(self) -> int:
         return len(self.states)
 

@@ -58,6 +58,10 @@ class Advisor:
         self.problem, self.planner, self.keep = problem, chosen, keep
         self._session, self._seed, self._lock = session, seed, Lock()
 
+    def __repr__(self) -> str:
+        problem = type(self.problem).__name__
+        return f"Advisor(problem={problem}, planner={self.planner.name!r}, keep={self.keep})"
+
     def advise(self, state: State | None = None) -> Plan:
         """The decision at a state (default: the problem's start). Visits, and stats["reused"],
         count what was known before; errors count what was simulated since."""

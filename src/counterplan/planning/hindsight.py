@@ -96,6 +96,9 @@ class Hindsight:
     method: str
     certificate: Certificate
 
+    def __repr__(self) -> str:
+        return f"Hindsight(value={self.value:.6g}, steps={len(self.actions)})"
+
 
 @takes()
 def hindsight(

@@ -185,6 +185,10 @@ class Answer:
     recorded: Recorded = field(repr=False, metadata=BESIDE)
     explanation: Any = field(default=None, repr=False, metadata=BESIDE)
 
+    def __repr__(self) -> str:
+        told = "" if self.improvement is None else f", improvement={self.improvement:.6g}"
+        return f"Answer(episode_id={self.episode_id!r}, k={self.k}{told}, status={self.status!r})"
+
     def row(self) -> dict[str, Any]:
         outcomes = {OUTCOME + name: text for name, text in self.recorded.outcomes}
         return row_of(self) | outcomes
