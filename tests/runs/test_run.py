@@ -272,7 +272,7 @@ def test_components_of_vectors(tmp_path: Path) -> None:
     episodes = continuous_episodes(scm, 20)
     run_cohort(spec, [part_of(episodes)], tmp_path / "out", RunSettings(workers=1))
     run = open_run(tmp_path / "out")
-    assert run.terms == Terms("episode", "h", is_discrete=False)
+    assert run.terms == Terms("episode", "h", False, "−level + 0.5 × pressure")
     moved = {row["episode_id"] for row in rows_of(run, 1) if row["changes"]}
     assert 0 < len(moved) < 20
     assert set(found(run, changed_action="dose")) == moved
