@@ -134,7 +134,7 @@ def within(function: Function) -> Function:
 
 def alone(function: Any) -> Any:
     """A function of the latter kind for Python, compiled when it is called."""
-    return _entry(function.py_func)
+    return _entry(getattr(function, "py_func", function))  # without a compiler it is plain
 
 
 @cache
