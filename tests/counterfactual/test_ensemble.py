@@ -365,3 +365,38 @@ def test_a_claim_at_the_end_of_a_range_is_not_sure() -> None:
     found: Any = cp.replay(scm, episode, {0: 1}, **asked)
     assert found.states[1, 0] == pytest.approx(0.9)
     assert found.spread > 1.0
+
+
+@pytest.mark.parametrize("risk", [0.4, None])
+def test_what_rounding_decides_is_not_proved(risk: float | None) -> None:
+    """Chaotic members enlarge the last digit of a state beyond what sequences differ by: outcomes
+    computed in another order are others, and no sequence is called optimal."""
+    rng = np.random.default_rng(8)
+    model = smooth_model(rng)
+    steep = 4.0 * model._weights
+    draws = steep + 0.4 * rng.normal(size=(5, *steep.shape))
+    asked = random_sequence_problem(replace(model, draws=draws), rng, horizon=24, n_actions=4, k=1)
+    weights = rng.normal(size=asked.episode.states.shape[1])
+    asked = replace(asked, reward=cp.LinearReward(weights), risk=risk)
+    if risk is None:
+        asked = replace(asked, scm=asked.scm.members[0])
+    setting = prepare_sequence(asked)
+    sequences = np.repeat(setting.observed[None], 23 * 4, axis=0)
+    sequences[np.arange(23 * 4), np.repeat(np.arange(23), 4)] = np.tile(np.arange(4), 23)
+    price = np.where(sequences == setting.observed, 0, setting.costs[sequences]).sum(axis=1)
+    may = setting.allowed[np.arange(23), sequences].all(axis=1) & (price <= setting.k)
+    sequences = sequences[may]
+    in_plain_steps = []
+    for one in setting.members:
+        states = [np.repeat(one.states[:1], len(sequences), axis=0)]
+        for t, taken in enumerate(sequences.T):
+            noise = np.repeat(one.noise[t : t + 1], len(sequences), axis=0)
+            states.append(one.scm.step(states[-1], one.vectors[t, taken], noise))
+        in_plain_steps.append(one.earned(np.stack(states, axis=1), sequences))
+    again = setting.outcome(np.stack(in_plain_steps, axis=-1))
+    assert np.abs(again - setting.outcomes(sequences)).max() > 1e-7
+    found = cp.AStar().solve(asked)
+    assert found.status == "limit"
+    assert "rounding alone may move outcomes by" in found.method
+    assert found.bound >= max(again.max(), setting.outcomes(sequences).max())
+    assert found.gap < 0.01 * abs(found.value)

@@ -32,7 +32,8 @@ class Status(StrEnum):
         return {
             Status.OPTIMAL: "Proved optimal: no admissible alternative is better.",
             Status.LIMIT: "Stopped at a limit or at the gap asked for: the optimum lies between "
-            "value and bound; raise the limits, or ask for a smaller gap, to close it.",
+            "value and bound; raise the limits, or ask for a smaller gap, to close it (nothing "
+            "does where the method says what rounding alone may move).",
             Status.HEURISTIC: "From a heuristic without a proof: compare it with the exact solver.",
         }[self]
 

@@ -39,6 +39,13 @@ from counterplan.scm.point import action_vectors, number_array, taken_vectors
 DEFAULT_RISK = 0.25
 # What rounding can do to an outcome, as a share of the terms it is the sum of.
 ROUNDING = 1e-12
+# Outcomes that rounding moves by less, as a share of these terms, are exact.
+EXACT = 1e-10
+# A first state is moved by so much, relative to its size, to see what rounding does to outcomes; at
+# each step it does less than this.
+MOVED, ROUNDED = 1e-12, 1e-15
+# Steps at which another action is taken to see it.
+SEEN = 14
 # Terms of bounds are enlarged by more than their rounding.
 OUTWARD = 1e-12
 # Sequences that are tried together for one that stays inside the data.
@@ -171,6 +178,27 @@ class SequenceSetting:
     def negligible(self, value: float) -> float:
         """Outcomes this close to a value are the same but for rounding: no reason for a change."""
         return ROUNDING * max(self.terms, abs(value))
+
+    def drift(self, sequence: IntArray) -> float:
+        """How far rounding may move the outcome of a sequence (T-1,), of what was done, or of a
+        sequence close to either, by what moving their first states does. A chaotic member can
+        enlarge the last digit of a state to any size: then no order of outcomes closer than this
+        is proved, whatever computes them."""
+        steps = np.unique(np.linspace(0, len(sequence) - 1, SEEN).astype(np.int64))
+        close = [self.observed, sequence]
+        for i, t in enumerate(steps if len(sequence) else ()):
+            other = sequence.copy()
+            other[t] = np.flatnonzero(self.allowed[t])[i % np.count_nonzero(self.allowed[t])]
+            close.append(other)
+        every, first = np.stack(close), self.states[0]
+        size = np.abs(self.states).max(axis=0)
+        size[:, : self.fixed] = 0.0
+        moved = first + MOVED * size * np.where(np.arange(size.shape[1]) % 2, 1.0, -1.0)
+        both = np.repeat(np.stack([first, moved]), len(every), axis=0)
+        ends = self.ends_by_member(0, both, np.concatenate([every, every]))
+        off = np.abs(np.subtract(*np.split(ends, 2)))
+        # Where an alternative overflows nothing is known of it, as of what search and bounds say.
+        return float(off[np.isfinite(off)].max(initial=0.0)) * ROUNDED / MOVED * self.horizon
 
     def narrowed(self, known: IntArray) -> SequenceSetting:
         """What bounds outcomes, and is close to them near a known sequence (T-1,): one with the
@@ -338,7 +366,8 @@ class SequenceSetting:
         history: FloatArray | None = None,
     ) -> SequenceExplanation:
         """An answer: a sequence of actions (T-1,) and where it leads. An optimal one is its own
-        bound; otherwise the bound is never below the value."""
+        bound; otherwise the bound is never below the value. Where rounding alone moves outcomes
+        nothing is optimal, and the bound says by how much."""
         first, asks_members = self.members[0], self.problem.risk is not None
         paths = [one.trajectories(actions[None])[0] for one in self.members]
         given = [one.in_episode_units(path) for one, path in zip(self.members, paths, strict=True)]
@@ -350,6 +379,12 @@ class SequenceSetting:
                 f"{self.problem.episode.name}: the rewards of an alternative add up to {value}: "
                 "state them in larger units"
             )
+        bound = value if status == Status.OPTIMAL else max(value, bound)
+        if status != Status.HEURISTIC and self.k > 0:
+            off = self.drift(actions)
+            if off > EXACT * max(self.terms, abs(value)):
+                bound, status = bound + off, Status.LIMIT
+                method += f"; rounding alone may move outcomes by {off:.1g}"
         is_claim = asks_members and not np.array_equal(actions, self.observed)
         return SequenceExplanation(
             episode=self.problem.episode,
@@ -357,7 +392,7 @@ class SequenceSetting:
             k=k,
             value=value,
             factual_value=float(first.earned(first.states[None], self.observed[None])[0]),
-            bound=value if status == Status.OPTIMAL else max(value, bound),
+            bound=bound,
             status=status,
             stats=MappingProxyType(dict(stats)),
             method=method,
