@@ -75,25 +75,20 @@ class Rows:
         return vector
 
 
-Turned = tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray]
-NOT_TURNED: Turned = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
+Turned = tuple[NDArray[np.int64], NDArray[np.int32], FloatArray]
+NOT_TURNED: Turned = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
 
 
 def turned_rows(rows: Rows, n_states: int) -> Turned:
     """The entries of rows by state: (S + 1,) where those of each state begin, the rows that they
-    are of, rising, and their probabilities; and the sums of rows, one after the other. Empty where
-    rows are short."""
+    are of, rising, and their probabilities. Empty where rows are short."""
     indptr, indices, probabilities = rows.arrays
     if not LONG * n_states <= len(indices) <= MOST_TURNED:
         return NOT_TURNED
     owners = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(indptr))
     order = np.argsort(indices, kind="stable")
     begins = np.concatenate([[0], np.cumsum(np.bincount(indices, minlength=n_states))])
-    sums, lengths, longer = np.zeros(len(rows)), np.diff(indptr), np.arange(len(rows))
-    for place in range(int(lengths.max())):  # in the order in which loops add
-        longer = longer[lengths[longer] > place]
-        sums[longer] += probabilities[indptr[longer] + place]
-    return begins, owners[order], probabilities[order], sums
+    return begins, owners[order], probabilities[order]
 
 
 @takes()

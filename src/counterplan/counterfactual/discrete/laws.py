@@ -147,18 +147,16 @@ EMPTY = 2.0
 
 
 @within
-def _pour(row: int, caps: Any, value: float, left: Any, cells: Any) -> Any:
-    """Fill a known row with an outcome; whether it is full.
+def _pour(row: int, cap: float, value: float, left: Any, cells: Any) -> Any:
+    """Fill a known row with an outcome, up to its largest c_i; whether it is full.
 
-    caps   the largest c_i, and what rounding makes the sum of all exceed 1 by, below 0, if any
     left   (R,) what is left of rows, and
     cells  (R, 3) their sums, and their first and last values
     """
     rest, cell, is_empty = left[row], cells[row], left[row] == EMPTY
     rest = 1.0 if is_empty else rest
-    share = min(rest, caps[0])
+    share = min(rest, cap)
     if is_empty:
-        share += min(0.0, caps[1])
         if share <= 0.0:
             return False
         cell[0], cell[1] = 0.0, value
@@ -193,9 +191,10 @@ def known_extremes(
     turned  the rows by state, see `tabular.turned_rows`
     """
     indptr, indices, q, _ = table
-    (begins, owners, probabilities, sums), (many, columns, fewer) = turned, wanted
-    left, cells = np.zeros(sums.shape[0]), np.empty((sums.shape[0], 3))
-    number_of, result = np.empty(sums.shape[0], np.int32), np.empty((rows.shape[0], columns))
+    (begins, owners, probabilities), (many, columns, fewer) = turned, wanted
+    n_rows = indptr.shape[0] - 1
+    left, cells = np.zeros(n_rows), np.empty((n_rows, 3))
+    number_of, result = np.empty(n_rows, np.int32), np.empty((rows.shape[0], columns))
     entry_of = np.full(values.shape[0], -1, dtype=np.int64)
     for i in range(rows.shape[0]):
         number_of[rows[i]] = i
@@ -210,10 +209,8 @@ def known_extremes(
             for x in range(begins[state], begins[state + 1]):
                 row = owners[x]
                 if left[row] > 0.0:
-                    caps = probabilities[x] / least, 0.0
-                    if left[row] == EMPTY:
-                        caps = caps[0], 1.0 - max(0.0, sums[row] - (1.0 - least)) / least
-                    if _pour(row, caps, values[state, c], left, cells):
+                    cap = probabilities[x] / least
+                    if _pour(row, cap, values[state, c], left, cells):
                         result[number_of[row], c] = _mean(row, left, cells)
                         unfilled -= 1
         for i in range(count if unfilled else 0):
@@ -222,12 +219,9 @@ def known_extremes(
                 continue
             for j in range(indptr[row], indptr[row + 1]):
                 entry_of[indices[j]] = j
-            extra = 1.0 - max(0.0, sums[row] - (1.0 - least)) / least
             for place in range(passed, line.shape[0]):
                 j = entry_of[line[place]]
-                if j >= 0 and _pour(
-                    row, (q[j] / least, extra), values[line[place], c], left, cells
-                ):
+                if j >= 0 and _pour(row, q[j] / least, values[line[place], c], left, cells):
                     break
             for j in range(indptr[row], indptr[row + 1]):
                 entry_of[indices[j]] = -1
@@ -306,8 +300,9 @@ def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: An
         if at >= 0 and low[at] > 0.0:
             finish = factual[1, outcome] / low[at]
             kept = low[at] if assume == MONOTONE else 0.0
-        # The rest of the row must hold what the lower limits ask for.
-        limit = 1.0 - max(0.0, low.sum() - (1.0 - least)) / least
+        # The rest of the row must hold what the lower limits ask for. Added to 1 a rare outcome
+        # would lose its digits.
+        limit = max(0.0, 1.0 - max(0.0, (low.sum() - 1.0) + least) / least)
         for j in range(size if shared else 0):
             entry_of[targets[j]] = j
         for c in range(columns if number < many else fewer):
