@@ -139,6 +139,25 @@ def test_a_quadratic_over_a_box_stays_below_its_bound(seed: int) -> None:
     assert concave[0] == pytest.approx(concave[1] @ g + curve, rel=1e-3, abs=1e-3)
 
 
+def test_a_dose_is_near_that_of_the_last_row() -> None:
+    """A dose whose effect nobody saw is there all the same: what comes before it may not jump."""
+    scm, episode, reward = question("constants", 1)
+    last = np.array([[0.9, -0.9]])
+    whole = cp.Episode(episode.states, np.concatenate([episode.actions, last]))
+    asked: Any = {"actions": cp.Doses(-1, 1, step=[0.5, 3.0]), "reward": reward}
+    only = cp.Constraints(fixed_steps=range(len(episode) - 2))
+    free, held = (
+        cp.explain(scm, one, 1, constraints=only, limits=cp.Limits(nodes=400), **asked)
+        for one in (episode, whole)
+    )
+    assert free.actions[-1, 0] < 0.4 - 1e-9
+    assert free.changes
+    assert not held.changes
+    kept = cp.Doses([-1, None], [1, None], step=0.5).room(whole, cp.Constraints())
+    assert (kept.low[:, 1] == kept.high[:, 1]).all()
+    assert kept.low[-1, 0] == pytest.approx(0.4)
+
+
 LIMITS = {
     "step": {"step": 0.4},
     "total": {"total": 0.5},

@@ -109,8 +109,9 @@ class Doses:
 
     low, high  a number for each component of the action vectors, (d,), or by step, (T-1, d); None
                or nan for a component that is not chosen but stays as it was
-    step       the most by which a dose may differ from the one before and the one after it, where
-               one of the two is changed: a number, or one for each component
+    step       the most by which a dose may differ from the one before and the one after it (that of
+               the last row, too), where one of the two is changed: a number, or one for each
+               component
     total      the most that the doses of an episode may add up to, by component; where more was
                given, that much
     worth      what a unit of each component earns or, below 0, costs (0)
@@ -158,6 +159,9 @@ class Doses:
         low, high = np.maximum(low, observed - limit), np.minimum(high, observed + limit)
         d = observed.shape[1]
         step, total = (self._each(name, d) for name in ("step", "total"))
+        for last in episode.actions[steps:]:  # stays as it was, so what comes before it is near
+            low[-1:] = np.where(kept[-1:], low[-1:], np.maximum(low[-1:], last - step))
+            high[-1:] = np.where(kept[-1:], high[-1:], np.minimum(high[-1:], last + step))
         half = (high - low).max(axis=0, initial=0.0) / (2 * (self.levels - 1))
         same = np.where(
             half > 0.0, self._each("same", d) if self.same is not None else half, np.inf
