@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
-from counterplan.errors import NotApplicableError
+from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
+from counterplan.planning.evaluate import evaluate
 from counterplan.planning.exact_value import Solution, exact_value
 from counterplan.planning.model import Sense, State
-from counterplan.planning.policies import Optimal, follow
+from counterplan.planning.policies import Greedy, Optimal, follow
 from counterplan.planning.risk import Risk
+from counterplan.planning.search.planners import plan
 from tests.domains.planning_support import discretised
 from tests.planning.expectimax import expectimax
 
@@ -131,3 +133,19 @@ def test_says_why_it_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_module, "MOST_STATES", 5)
     with pytest.raises(NotApplicableError, match="more than 5 states can be reached by t=2"):
         exact_value(Coin())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -np.inf])
+@pytest.mark.parametrize(
+    "ask", [exact_value, lambda model: evaluate(model, Greedy(), 500), plan], ids=lambda one: ""
+)
+def test_a_reward_that_is_no_number_is_named(wrong: float, ask: Any) -> None:
+    """In a state that few futures reach."""
+
+    class Rare(Coin):
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            rewards, after = super().step(t, x, d, a)
+            return np.where((t == 2) & (x[:, 0] == 16.0), wrong, rewards), after
+
+    with pytest.raises(InputError, match=r"step at t=2, x=\[16\.0\], d=.*, action=.* gives reward"):
+        ask(Rare())

@@ -132,7 +132,7 @@ def test_steps_for_one_state_only_are_told_of() -> None:
         def step(self, t: int, x: np.ndarray, d: np.ndarray, a: np.ndarray) -> Any:
             return np.array([x[0] @ a[0]]), d[:1] - a[:1]
 
-    with pytest.raises(InputError, match=r"for two states at once, expected \(2,\) and \(2, 5\)"):
+    with pytest.raises(InputError, match=r"for 2 state\(s\) at once, expected \(2,\) and \(2, 5\)"):
         cp.plan(Single())  # type: ignore[arg-type]
 
 

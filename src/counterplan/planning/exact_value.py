@@ -33,6 +33,7 @@ from counterplan.planning.model import (
     State,
     checked_state,
     sign_of,
+    stepped,
 )
 from counterplan.planning.risk import MEAN, Risk
 
@@ -152,7 +153,7 @@ def _stepped(
     R, sign = len(actions), sign_of(model)
     n = 1 if apart else len(x)
     given = np.repeat(x[:n], R, axis=0), np.tile(d, (n, 1)), np.tile(actions, (n, 1))
-    rewards, after = model.step(t, *given)
+    rewards, after = stepped(model, t, *given)
     if apart:
         rewards = model.rates(t, x) @ actions.T
     return sign * np.reshape(rewards, (len(x), R)), np.reshape(after, (n, R, -1))
@@ -291,8 +292,8 @@ class Solution:
         assert isinstance(self._model, FiniteSupport)
         m = len(actions)
         given = np.repeat(x[np.newaxis], m, axis=0), np.repeat(d[np.newaxis], m, axis=0)
-        rewards, after = self._model.step(t, *given, actions)
-        totals = self.sign * np.asarray(rewards)
+        rewards, after = stepped(self._model, t, *given, actions)
+        totals = self.sign * rewards
         if t + 1 == self._model.horizon:
             return totals
         following, chances = self._model.successors(t, x)

@@ -33,7 +33,7 @@ from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.compiled import MATRIX, VECTOR, jit
 from counterplan.planning.exact_value import choices, remembered
 from counterplan.planning.lattice import Lattice
-from counterplan.planning.model import ExogenousModel, State, sign_of
+from counterplan.planning.model import ExogenousModel, State, sign_of, stepped
 from counterplan.planning.policies import Rule
 from counterplan.planning.risk import MEAN, Risk, RiskLike
 
@@ -98,8 +98,8 @@ class LatticeValue:
 
     def _totals(self, t: int, x: FloatArray, d: FloatArray, actions: FloatArray) -> FloatArray:
         """(n,) likewise, of each state (n, X), (n, D) one action."""
-        rewards, after = self._model.step(t, x, d, actions)
-        totals = sign_of(self._model) * np.array(rewards, dtype=np.float64)
+        rewards, after = stepped(self._model, t, x, d, actions)
+        totals = sign_of(self._model) * rewards
         now, then = (np.ascontiguousarray(one, dtype=np.float64) for one in (x, after))
         read_ahead(self.tables, t, now, then, totals)
         return totals

@@ -282,6 +282,34 @@ def require_held(state: State) -> None:
         )
 
 
+def stepped(
+    model: ExogenousModel, t: int, x: FloatArray, d: FloatArray, actions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The model's own step for (n, X), (n, D), (n, A), refused where it gives no numbers."""
+    found = model.step(t, x, d, actions)
+    try:
+        rewards, after = (np.asarray(one, dtype=np.float64) for one in found)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"step at t={t} must give rewards (n,) and levels after (n, D) as arrays of numbers, "
+            f"got {found!r}"
+        ) from None
+    if rewards.shape != (len(d),) or after.shape != d.shape:
+        raise InputError(
+            f"step at t={t} gives shapes {rewards.shape} and {after.shape} for {len(d)} state(s) "
+            f"at once, expected {(len(d),)} and {d.shape}: compute each row from its own row"
+        )
+    right = np.isfinite(rewards) & np.isfinite(after).all(axis=1)
+    if not right.all():
+        i = int(np.argmin(right))
+        x_i, d_i, a_i, left = (one[i].tolist() for one in (x, d, actions, after))
+        raise InputError(
+            f"step at t={t}, x={x_i}, d={d_i}, action={a_i} gives reward {rewards[i]:g} and d={left}"
+            ": give finite numbers; where no such state can be, let `actions` raise"
+        )
+    return rewards, after
+
+
 class Estimate(NamedTuple):
     """The mean of independent samples, and the standard deviation of that mean."""
 

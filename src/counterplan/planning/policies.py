@@ -30,6 +30,7 @@ from counterplan.planning.model import (
     MakesFeasible,
     SamplesPaths,
     State,
+    stepped,
 )
 
 # (t, x (n, X), d (n, D)) -> actions (n, A)
@@ -239,7 +240,7 @@ def play(
     for s in range(paths.shape[1]):
         now = np.ascontiguousarray(paths[:, s])
         chosen = np.asarray(rule(t + s, now.copy(), levels[-1].copy()), dtype=np.float64)
-        earned, after = model.step(t + s, now, levels[-1], chosen)
+        earned, after = stepped(model, t + s, now, levels[-1], chosen)
         for found, one in ((rewards, earned), (actions, chosen), (levels, after)):
             found.append(one)
     return Played(t, paths, *(np.stack(one, axis=1) for one in (rewards, actions, levels)))

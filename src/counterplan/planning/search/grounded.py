@@ -34,7 +34,7 @@ import numpy as np
 from counterplan.core.limits import ProgressCallback, clock
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, Seed, generator
-from counterplan.errors import CounterplanError, InputError, NotApplicableError
+from counterplan.errors import CounterplanError, NotApplicableError
 from counterplan.planning.compiled import jit
 from counterplan.planning.exact_value import Solution, remembered, solved
 from counterplan.planning.lattice_value import LatticeValue, lattice_value, read
@@ -52,6 +52,7 @@ from counterplan.planning.model import (
     clip_share,
     estimate,
     sign_of,
+    stepped,
 )
 from counterplan.planning.policies import Greedy, OpenLoop, Policy, Resolve, Rule, follow, futures
 from counterplan.planning.risk import MEAN, Risk
@@ -214,13 +215,7 @@ def tried(problem: ExogenousModel) -> int:
         action = more[int(rng.integers(calls.actions(t, x, d, more)))]
         after, following = np.empty_like(d), np.empty_like(x)
         calls.step(t, x, d, action, after)
-        twice = problem.step(t, *(np.stack([one, one]) for one in (x, d, action)))
-        shapes = [np.shape(one) for one in twice]
-        if shapes != [(2,), (2, d.size)]:
-            raise InputError(
-                f"step at t={t} gives shapes {shapes[0]} and {shapes[1]} for two states at once, "
-                f"expected (2,) and (2, {d.size}): compute each row from its own row"
-            )
+        stepped(problem, t, *(np.stack([one, one]) for one in (x, d, action)))
         if t + 1 < problem.horizon:
             if isinstance(problem, FiniteSupport):
                 calls.successors(t, x, states, chances)

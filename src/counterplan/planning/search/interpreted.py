@@ -23,7 +23,7 @@ from numba import objmode
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
-from counterplan.planning.model import ExogenousModel, FiniteSupport, State, sign_of
+from counterplan.planning.model import ExogenousModel, FiniteSupport, State, sign_of, stepped
 from counterplan.planning.search.kernel import (
     ACTIONS,
     BOUNDS,
@@ -85,10 +85,9 @@ class Interpreter:
         self, t: int, x: FloatArray, d: FloatArray, action: FloatArray, out: FloatArray
     ) -> float:
         given = (x[None].copy(), d[None].copy(), action[None].copy())
-        rewards, resources = self.model.step(t, *given)
-        reward = _array(rewards, f"rewards at t={t}", (1,))[0]
-        out[:] = _array(resources, f"resources after t={t}", (1, out.size))[0]
-        return self.sign * float(reward)
+        rewards, after = stepped(self.model, t, *given)
+        out[:] = after[0]
+        return self.sign * float(rewards[0])
 
     def policy(self, t: int, x: FloatArray, d: FloatArray, m: int) -> int:
         index = int(self.model.rollout(State(t, x.copy(), d.copy())))
