@@ -15,7 +15,7 @@ from counterplan.domains.storage import Demand, Flow, Limit, Storage, Store, rea
 from counterplan.errors import CounterplanError, InfeasibleError, NotApplicableError
 from counterplan.planning.model import State
 from counterplan.planning.policies import played
-from counterplan.planning.processes import GBM, BinomialLattice
+from counterplan.planning.processes import GBM, BinomialLattice, MarkovModes
 from counterplan.planning.stages import allocate_stages
 from counterplan.testing import check_model
 
@@ -162,6 +162,46 @@ def test_what_x_takes_from_a_demand_is_not_overlooked() -> None:
         cp.exact_value(problem)
     with pytest.raises(InfeasibleError, match="lost_at"):
         cp.hindsight(problem, [[1, 0], [0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize("ramp", [None, 1.0])
+def test_x_that_is_not_at_its_worst_in_all_things_at_once(ramp: float | None) -> None:
+    """Either rain or cheap power comes, never neither: what must be served can be."""
+    process = MarkovModes([[0.0, 0.5, 0.5]] * 3, indicators=True)
+    flows = [
+        Flow("charge", into="s", most="0.6 * c", pays=3.0, ramp=ramp),
+        Flow("sell", out_of="s", most=1.0, earns=2.0),
+        Flow("serve", out_of="s", into="d"),
+    ]
+    store = Store("s", capacity=2.0, start=0.5, inflow="0.6 * b", spill=True)
+    given: Any = (process, 4, store, flows)
+    problem = Storage(*given, Demand("d", 0.5), names=("a", "b", "c"))
+    truth = Oracle(problem, tree(problem)).solve()
+    assert truth is not None
+    assert problem.optimal_value() == pytest.approx(truth, abs=1e-9)
+    found = cp.plan(problem, cp.UCT(20))
+    assert found.value == pytest.approx(truth, abs=1e-6 if ramp is None else 5 * found.se + 1e-6)
+    for rule in (cp.policies.Greedy(), cp.policies.Resolve()):
+        played = cp.evaluate(problem, rule, 40)  # to the end, on all futures
+        assert played.mean <= truth + 5 * played.se
+    with pytest.raises(InfeasibleError):
+        late = Storage(*given, Demand("d", [0.5, 0.5, 0.5, 1.0]), names=("a", "b", "c"))
+        late.optimal_value()
+
+
+def test_what_cannot_be_is_no_obstacle() -> None:
+    """A successor with a chance of 0."""
+    process = MarkovModes([[0.5, 0.5, 0.0]] * 3, indicators=True)
+    store = Store("s", capacity=2.0, start=0.5, inflow="0.6 * b + 0.6 * a", spill=True)
+    problem = Storage(
+        process,
+        3,
+        store,
+        [Flow("sell", out_of="s", most=1.0, earns=2.0), Flow("serve", out_of="s", into="d")],
+        Demand("d", 0.5),
+        names=("a", "b", "c"),
+    )
+    assert problem.optimal_value() == pytest.approx(2.0 * (0.5 + 3 * 0.6 - 3 * 0.5), abs=1e-9)
 
 
 def test_what_modes_mean() -> None:

@@ -27,8 +27,8 @@ An action is one number for each flow (segments of a convex cost: one for each),
 of each demand, then what each storage spills, so that a reward is linear in it. Every step is a
 linear program (`stage`): hindsight, cuts and bounds follow from that. With one storage and no ramps
 all is found exactly over levels (`dispatch`). What is offered to a search leaves no dead end: later
-steps remain possible even if nothing of what x brings comes; and whatever it takes, where the
-values of x can be listed.
+steps remain possible whatever x will be, or if its values cannot be listed, even if nothing of what
+it brings comes.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -49,7 +50,7 @@ from counterplan.core.validation import FloatArray, whole_number
 from counterplan.domains import dispatch
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.description import Axes, Column, Columns
-from counterplan.planning.model import Allocation, HasFutures, Sense, State
+from counterplan.planning.model import Allocation, FiniteSupport, HasFutures, Sense, State
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
 from counterplan.planning.processes.laws import Shipped
 from counterplan.planning.processes.modes import check_stated
@@ -57,7 +58,7 @@ from counterplan.planning.stages import Stage, allocate_stages, check_size, clos
 
 if TYPE_CHECKING:
     from counterplan.domains.storage_value import StorageValue
-    from counterplan.planning.policies import Policy
+    from counterplan.planning.policies import Policy, Rule
     from counterplan.planning.search.kernel import Kernel
 
 Rate: TypeAlias = float | str | Sequence[float | str]
@@ -374,7 +375,8 @@ class Storage(HasFutures):
         )
         for i, one in enumerate(self._table.stores):
             drift = self._table.inflow[:, i]
-            lasts = (drift + self._table.worst[:, i]).min() >= (
+            brings = [(x @ self._table.inflow_x[t, i]).min() for t, x in enumerate(self._table.seen)]
+            lasts = (drift + brings).min() >= (
                 1.0 - one.keep
             ) * one.least and one.end_least <= one.least
             fits = one.spill or (drift <= (1.0 - one.keep) * one.capacity).all()
@@ -449,23 +451,37 @@ class Storage(HasFutures):
         return found
 
     def _closest(self, t: int, x: FloatArray, d: FloatArray, wanted: FloatArray) -> FloatArray:
-        """(A,) the closest flows that leave all later steps possible, by a linear program."""
+        """(A,) the closest flows that leave all later steps possible, by a linear program; where
+        x may not be at its worst in all things at once, what there is a way on after."""
         try:
             if self.is_simple:
                 return closest_flows(self._table.stage(t, viable=True), x, d, wanted)
-            later = [self._table.worst_stage(s) for s in range(t + 1, self.horizon)]
+            later = [self._table.extreme(s) for s in range(t + 1, self.horizon)]
             return closest_flows(self.stage(t), x, d, wanted, later)
         except InfeasibleError:
+            if isinstance(self, FiniteSupport):
+                with suppress(InfeasibleError, NotApplicableError):
+                    return self._way_on(t, x[None], d[None])[0]
             raise InfeasibleError(
                 f"with {self._levels_in_words(d)} at t={t} no flows keep all bounds from there on: "
                 f"{self._hint(t, x[None])}"
             ) from None
 
+    @cached_property
+    def _way_on(self) -> Rule:
+        """What is best: it knows which levels are dead ends at which x."""
+        if self.is_simple:
+            return self.optimal_actions
+        from counterplan.planning.cuts import Cuts
+
+        return Cuts().prepare(self)
+
     def _hint(self, t: int, path: FloatArray) -> str:
         """What to do where nothing is possible along x (n, X) from t on: is an inflow to blame?"""
         table, n = self._table, len(path)
         taken = np.einsum("tdx,tx->td", table.inflow_x[t : t + n], path) + table.inflow[t : t + n]
-        taken = np.vstack([taken, (table.inflow + table.worst)[t + n :]])
+        later = [table.extreme(s).inflow for s in range(t + n, self.horizon)]
+        taken = np.vstack([taken, *later])
         for i, one in enumerate(table.stores):
             if table.inflow_x[t:, i].any() and taken[:, i].min() < 0.0:
                 return (
@@ -656,7 +672,7 @@ class _Table:
     labels: dict[str, str]
     resources: tuple[str, ...]
     numbers: dict[str, FloatArray]
-    worst: FloatArray  # (T, D) the least that x adds to levels, where its values can be listed
+    seen: tuple[FloatArray, ...]  # by time: (n, X) values of x that differ in what is possible
     known: dict[tuple[int, bool], Stage] = field(default_factory=dict)
 
     @classmethod
@@ -703,12 +719,10 @@ class _Table:
         ramped = [f"{one.name} before" for one in flows if one.ramp is not None]
         units |= {f"{one.name} before": units[one.name] for one in flows}
         resources = (*(one.name for one in stores), *ramped)
-        worst = np.zeros((model.horizon, len(resources)))
         parts = (stores, flows, demands, limits)
-        table = cls(*parts, names, basis, units, labels, resources, {}, worst)
+        table = cls(*parts, names, basis, units, labels, resources, {}, ())
         _fill(table, model.horizon, 1.0 if model.sense == "max" else -1.0)
-        _fill_worst(table, model.process)
-        return table
+        return replace(table, seen=_seen(table, model.process))
 
     def __getattr__(self, name: str) -> FloatArray:
         try:
@@ -739,24 +753,25 @@ class _Table:
     @cached_property
     def viable(self) -> FloatArray:
         """(T, 2) between which levels one storage must be after each step for all later ones to be
-        possible if x brings nothing, and takes the most that it may."""
+        possible whatever x is of what was seen."""
         found = np.column_stack([self.bottom[:, 0], self.top[:, 0]])
         flat = self.packed("max", np.empty((len(found), 0)), found)
         corners, curve = (
             np.empty((self.corners + 1, len(self.labels))),
             np.empty((self.corners + 1, 2)),
         )
-        x, d = np.zeros(self.basis.shape[1]), np.zeros(1)
+        d, keep = np.zeros(1), self.keep[0]
         for t in range(len(found) - 1, 0, -1):
-            m = dispatch.frontier(flat, t, x, d, corners, curve)
-            if m == 0:  # nothing is possible there, as is said elsewhere
-                continue
-            drift, keep = self.inflow[t, 0], self.keep[0]
-            lowest = (found[t, 0] - drift - self.worst[t, 0] - curve[m - 1, 0]) / keep
-            highest = (found[t, 1] - drift - curve[0, 0]) / keep
-            found[t - 1, 0] = max(found[t - 1, 0], lowest)
-            if self.spill[0] < 0:
-                found[t - 1, 1] = min(found[t - 1, 1], highest)
+            for x in self.seen[t]:
+                m = dispatch.frontier(flat, t, x, d, corners, curve)
+                if m == 0:  # nothing is possible there, as is said elsewhere
+                    continue
+                drift = self.inflow[t, 0] + self.inflow_x[t, 0] @ x
+                lowest = (found[t, 0] - drift - curve[m - 1, 0]) / keep
+                highest = (found[t, 1] - drift - curve[0, 0]) / keep
+                found[t - 1, 0] = max(found[t - 1, 0], lowest)
+                if self.spill[0] < 0:
+                    found[t - 1, 1] = min(found[t - 1, 1], highest)
         return found
 
     def packed(
@@ -779,10 +794,13 @@ class _Table:
             self.known[t, viable] = self._stage(t, viable)
         return self.known[t, viable]
 
-    def worst_stage(self, t: int) -> Stage:
-        """Step t with what x takes at most; what it does otherwise is left to x = 0."""
-        stage = self.stage(t)
-        return replace(stage, inflow=stage.inflow + self.worst[t]) if self.worst[t].any() else stage
+    def extreme(self, t: int, best: bool = False) -> Stage:
+        """Step t at x = 0, with the least, or the most, that x leaves of every bound."""
+        stage, x, most = self.stage(t), self.seen[t], np.max if best else np.min
+        inflow = stage.inflow + most(x @ stage.inflow_x.T, axis=0)
+        moved = most(-x @ stage.rows_x.T, axis=0)
+        high = np.where(moved == 0.0, stage.high, np.maximum(stage.high + moved, stage.floor))
+        return replace(stage, inflow=inflow, low=stage.low + moved, high=high)
 
     def _stage(self, t: int, viable: bool) -> Stage:
         A, D, X = len(self.labels), len(self.keep), self.basis.shape[1]
@@ -993,22 +1011,25 @@ def _fill_limit(
         )
 
 
-def _fill_worst(table: _Table, process: Process) -> None:
-    """The most that x takes from levels at each step, of all values that it may have."""
-    T, slopes = len(table.inflow_x), table.inflow_x
+def _seen(table: _Table, process: Process) -> tuple[FloatArray, ...]:
+    """By time: (n, X) the values of x that bounds differ at; 0 where they cannot be listed."""
+    slopes = np.hstack([table.inflow_x, table.high_x, table.limit_x, table.amount_x])
+    T, X = len(slopes), slopes.shape[2]
+    nothing, found, count = np.zeros((1, X)), list[FloatArray](), 0
     if not isinstance(process, FiniteProcess) or not slopes.any():
-        return
-    now, count = np.asarray(process.start, dtype=np.float64)[None], 0
+        return (nothing,) * T
+    now = np.asarray(process.start, dtype=np.float64)[None]
     for t in range(T):
-        table.worst[t] = (now @ slopes[t].T).min(axis=0)
+        _, firsts = np.unique(np.round(now @ slopes[t].T, 9), axis=0, return_index=True)
+        found.append(now[firsts])
         count += len(now)
         if count > MOST_LISTED:
-            table.worst[:] = 0.0
-            return
+            return (nothing,) * T
         if t < T - 1:
             several = [process.successors(t, one) for one in now]
             able = np.vstack([values[chances > 0.0] for values, chances in several])
             now = np.unique(np.round(able, 9), axis=0)
+    return tuple(found)
 
 
 def _fill_flow(
@@ -1090,19 +1111,22 @@ def _check_possible(model: Storage) -> None:
     if not model.has_dead_ends:
         return
     start, table = model.start, model._table
-    stages = [model.stage(t) for t in range(model.horizon)]
-    worst = [table.worst_stage(t) for t in range(model.horizon)]
 
-    def fails(steps: int, stages: list[Stage] = stages) -> bool:
+    def fails(steps: int, best: bool = True) -> bool:
+        later = [table.extreme(t, best) for t in range(1, steps)]
         try:
             wanted = np.zeros(len(table.labels))
-            closest_flows(model.stage(0), start.exogenous, start.resource, wanted, stages[1:steps])
+            closest_flows(model.stage(0), start.exogenous, start.resource, wanted, later)
         except InfeasibleError:
             return True
         return False
 
-    # Whether x may take so much at every step is not known: the steps must fail without that, too.
-    if not fails(model.horizon) or (table.worst.any() and not fails(model.horizon, worst)):
+    if not fails(model.horizon, best=False):
+        return  # whatever x is
+    if not fails(model.horizon):  # x is not always at its worst
+        if model.is_simple:
+            with suppress(NotApplicableError):
+                model._optimum.value(start)
         return
     good, bad = 0, model.horizon
     while bad - good > 1:

@@ -214,6 +214,7 @@ class StorageValue:
             follows.append({})
             for key, now in layers[-1].items():
                 values, chances = self._successors(t, now)
+                values, chances = values[chances > 0.0], chances[chances > 0.0]
                 keys = [_key(one) for one in values]
                 follows[-1][key] = keys, chances
                 known = self._before[t + 1]
@@ -241,6 +242,7 @@ class StorageValue:
         mean = np.empty((0, 2))
         if follows is not None:
             mean = _mean([self._before[t + 1][key] for key in follows[0]], follows[1])
+            self._some(len(mean), mean, t)
         n = dispatch.worth_after(self._flat, t, mean, out := _room(len(mean)))
         return self._some(n, out, t)
 
@@ -267,6 +269,8 @@ def _mean(several: list[FloatArray], chances: FloatArray) -> FloatArray:
     """At every level where one of them bends, where all have a value."""
     low, high = max(one[0, 0] for one in several), min(one[-1, 0] for one in several)
     if low > high:
+        if low - high > 1e-9 * (1.0 + abs(low)):
+            return np.empty((0, 2))
         low = high = 0.5 * (low + high)
     bends = np.unique(np.concatenate([one[:, 0] for one in several]))
     gaps = np.diff(bends, prepend=-np.inf) > 1e-13 * (1.0 + np.abs(bends))
