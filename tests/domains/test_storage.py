@@ -184,9 +184,13 @@ def test_x_that_is_not_at_its_worst_in_all_things_at_once(ramp: float | None) ->
     for rule in (cp.policies.Greedy(), cp.policies.Resolve()):
         played = cp.evaluate(problem, rule, 40)  # to the end, on all futures
         assert played.mean <= truth + 5 * played.se
+
+    def late() -> float:
+        demand = Demand("d", [0.5, 0.5, 0.5, 1.0])
+        return Storage(*given, demand, names=("a", "b", "c")).optimal_value()
+
     with pytest.raises(InfeasibleError):
-        late = Storage(*given, Demand("d", [0.5, 0.5, 0.5, 1.0]), names=("a", "b", "c"))
-        late.optimal_value()
+        late()
 
 
 def test_what_cannot_be_is_no_obstacle() -> None:

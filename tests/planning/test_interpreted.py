@@ -56,7 +56,10 @@ class Twisted(Plain):
         ({"actions": lambda state: [["many"]]}, "actions at t=0: expected an array of numbers"),
         ({"step": lambda t, x, d, a: (np.zeros(2), d)}, r"step at t=0 gives shapes \(2,\)"),
         ({"step": lambda t, x, d, a: (np.zeros(1), np.ones(3))}, r"expected \(1,\) and \(1, 1\)"),
-        ({"step": lambda t, x, d, a: (np.array([np.nan]), d)}, r"step at t=0, x=.* gives reward nan"),
+        (
+            {"step": lambda t, x, d, a: (np.array([np.nan]), d)},
+            "action=.* gives reward nan",
+        ),
         ({"draw": lambda t, x, rng: np.zeros(4)}, "draw at t=1: expected shape"),
         (
             {"successors": lambda t, x: (np.zeros((2, 1)), np.array([0.5, 0.6]))},

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -123,6 +126,23 @@ def test_what_a_function_holds_is_looked_at_again() -> None:
     assert known_translation(Held()) is None
 
 
+def test_lists_of_other_modules_are_looked_at_again() -> None:
+    other: Any = ModuleType("other")
+    other.prices, other.added = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], lambda amount: amount + 1.0
+
+    class Far(Pump):
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            return other.prices[t] * other.added(a[:, 0]), d
+
+    translation(Far())
+    assert known_translation(Far()) is not None
+    other.prices[3] = 100.0
+    assert known_translation(Far()) is None
+    translation(Far())
+    other.added = lambda amount: amount + 2.0
+    assert known_translation(Far()) is None
+
+
 def test_divisors_are_looked_at(compiled: None) -> None:
     class Divided(Pump):
         def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
@@ -181,11 +201,57 @@ class Global(Pump):
         return x + np.random.normal(0.0, 1.0)  # noqa: NPY002
 
 
+class Based(Pump):
+    """What a class reads of another."""
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        return Pump.step(self, t, x, d, a)[0] + 0.0 * np.sum(a), d  # by its name
+
+
+class Flat(Pump):
+    """An index that numba does not look at."""
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        rewards, left = Pump.step(self, t, x, d, a)
+        return rewards + sum([left.flat[k] for k in range(2)]), left
+
+
+class Half(Pump):
+    """A variable that only some ways through the method give a value."""
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        rewards, left = Pump.step(self, t, x, d, a)
+        if t < 9:
+            bonus = 1.0
+        return rewards + bonus, left
+
+
+class Helped(Pump):
+    """What does not compile stands in a function beside the class."""
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        return a[:, 0] + looked_up(t), d
+
+
+def looked_up(t: int) -> float:
+    return math.fsum([t, 1.0])
+
+
+def line_of(text: str) -> str:
+    lines = Path(__file__).read_text().splitlines()
+    at = next(i for i, line in enumerate(lines, 1) if text in line and "line_of" not in line)
+    return f"(test_translated.py, line {at})"
+
+
 @pytest.mark.parametrize(
     ("kind", "method", "reason"),
     [
-        (Tabled, "step", "self"),
-        (Chosen, "draw", "numba has no Generator.choice"),
+        (Tabled, "step", f"self.prices is a dict {line_of('self.prices.get')}"),
+        (Based, "step", f"numba does not know Pump {line_of('# by its name')}"),
+        (Chosen, "draw", f"numba has no Generator.choice {line_of('generator.choice([')}"),
+        (Flat, "step", f".flat is not checked by numba: use .ravel() {line_of('left.flat[k]')}"),
+        (Half, "step", f"bonus is not always assigned {line_of('rewards + bonus')}"),
+        (Helped, "step", line_of("math.fsum([")),
         (Global, "draw", "compiled it gives other numbers at t=0"),
     ],
 )

@@ -373,12 +373,10 @@ class Storage(HasFutures):
         hard |= any(one.ramp is not None for one in self._table.flows) or bool(
             self._table.low.any() or (self._table.limit[~self._table.limited_by_x] < 0.0).any()
         )
+        comes = np.array([self._table.extreme(t).inflow for t in range(self.horizon)])
         for i, one in enumerate(self._table.stores):
             drift = self._table.inflow[:, i]
-            brings = [(x @ self._table.inflow_x[t, i]).min() for t, x in enumerate(self._table.seen)]
-            lasts = (drift + brings).min() >= (
-                1.0 - one.keep
-            ) * one.least and one.end_least <= one.least
+            lasts = comes[:, i].min() >= (1.0 - one.keep) * one.least and one.end_least <= one.least
             fits = one.spill or (drift <= (1.0 - one.keep) * one.capacity).all()
             hard |= not (lasts and fits)
         return hard
@@ -461,7 +459,7 @@ class Storage(HasFutures):
         except InfeasibleError:
             if isinstance(self, FiniteSupport):
                 with suppress(InfeasibleError, NotApplicableError):
-                    return self._way_on(t, x[None], d[None])[0]
+                    return np.asarray(self._way_on(t, x[None], d[None])[0])
             raise InfeasibleError(
                 f"with {self._levels_in_words(d)} at t={t} no flows keep all bounds from there on: "
                 f"{self._hint(t, x[None])}"

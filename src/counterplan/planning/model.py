@@ -304,8 +304,8 @@ def stepped(
         i = int(np.argmin(right))
         x_i, d_i, a_i, left = (one[i].tolist() for one in (x, d, actions, after))
         raise InputError(
-            f"step at t={t}, x={x_i}, d={d_i}, action={a_i} gives reward {rewards[i]:g} and d={left}"
-            ": give finite numbers; where no such state can be, let `actions` raise"
+            f"step at t={t}, x={x_i}, d={d_i}, action={a_i} gives reward {rewards[i]:g} and "
+            f"d={left}: give finite numbers; where no such state can be, let `actions` raise"
         )
     return rewards, after
 
