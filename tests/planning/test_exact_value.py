@@ -149,3 +149,59 @@ def test_a_reward_that_is_no_number_is_named(wrong: float, ask: Any) -> None:
 
     with pytest.raises(InputError, match=r"step at t=2, x=\[16\.0\], d=.*, action=.* gives reward"):
         ask(Rare())
+
+
+@pytest.mark.parametrize(
+    ("following", "said"),
+    [
+        (([[8.0], [2.0]], [0.5, 0.6]), r"probabilities at t=0, x=\[4\.0\] must be .* sum to 1"),
+        (([[8.0], [2.0]], [1.5, -0.5]), "must be at least 0"),
+        (([[8.0], [2.0]], [1.0]), r"successors at t=0: expected shape \(1, 1\), got \(2, 1\)"),
+        (([8.0, 2.0], [0.5, 0.5]), r"expected shape \(2, 1\), got \(2,\)"),
+        (([[8.0], [np.nan]], [0.5, 0.5]), "expected finite numbers"),
+    ],
+)
+def test_chances_that_are_none_are_refused(following: Any, said: str) -> None:
+    """Not summed up to a value that looks exact."""
+
+    class Wrong(Coin):
+        def successors(self, t: int, exogenous: np.ndarray) -> Any:
+            return tuple(np.array(one) for one in following)
+
+    with pytest.raises(InputError, match=said):
+        exact_value(Wrong())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("sense", "maximize", "sense must be 'max' or 'min', got 'maximize'"),
+        ("horizon", 2.5, "horizon must be a whole number"),
+        ("horizon", 0, "horizon must be at least 1"),
+        ("start", (0, np.array([4.0]), np.array([1.0])), "start must be State"),
+        ("start", State(0, 4.0, 1.0), "start must be State"),  # type: ignore[arg-type]
+        ("actions", lambda self, state: [0.0, 1.0], r"must be \(m, A\) .* got shape \(2,\)"),
+        ("actions", lambda self, state: np.empty((0, 1)), r"got shape \(0, 1\)"),
+        ("actions", lambda self, state: [["all"]], "expected an array of numbers"),
+        ("step", lambda self, t, x, d, a: d, "step at t="),
+    ],
+)
+@pytest.mark.parametrize("ask", [exact_value, plan])
+def test_statements_that_are_wrong_get_one_line(name: str, value: Any, said: str, ask: Any) -> None:
+    wrong = type("Wrong", (Coin,), {name: value})
+    with pytest.raises(InputError, match=said) as raised:
+        ask(wrong())
+    assert "\n" not in str(raised.value)
+
+
+def test_a_class_is_no_problem() -> None:
+    with pytest.raises(InputError, match=r"Coin is a class, not a problem: give Coin\(\)"):
+        plan(Coin)  # type: ignore[arg-type]
+
+
+def test_lists_of_actions_will_do() -> None:
+    class Listed(Coin):
+        def actions(self, state: State) -> Any:
+            return Coin.actions(self, state).tolist()
+
+    assert exact_value(Listed()) == exact_value(Coin())

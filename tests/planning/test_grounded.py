@@ -69,6 +69,7 @@ def test_plans_say_what_they_stand_on() -> None:
     problem = Reservoirs()
     found = cp.plan(problem, planner=cp.UCT(50), clip=True)
     assert found.basis.startswith("value on a lattice")
+    assert "nothing in the tree is clipped" in found.basis
     assert found.bounds is not None
     assert found.bounds.low == found.value
     assert found.bounds.high == np.inf

@@ -50,7 +50,14 @@ from counterplan.core.validation import FloatArray, whole_number
 from counterplan.domains import dispatch
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.description import Axes, Column, Columns
-from counterplan.planning.model import Allocation, FiniteSupport, HasFutures, Sense, State
+from counterplan.planning.model import (
+    Allocation,
+    FiniteSupport,
+    HasFutures,
+    Sense,
+    State,
+    following,
+)
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
 from counterplan.planning.processes.laws import Shipped
 from counterplan.planning.processes.modes import check_stated
@@ -1024,7 +1031,7 @@ def _seen(table: _Table, process: Process) -> tuple[FloatArray, ...]:
         if count > MOST_LISTED:
             return (nothing,) * T
         if t < T - 1:
-            several = [process.successors(t, one) for one in now]
+            several = [following(process, t, one) for one in now]
             able = np.vstack([values[chances > 0.0] for values, chances in several])
             now = np.unique(np.round(able, 9), axis=0)
     return tuple(found)

@@ -31,7 +31,7 @@ from counterplan.core.result import Certified
 from counterplan.core.validation import FloatArray, generator
 from counterplan.domains import dispatch
 from counterplan.errors import InfeasibleError, NotApplicableError
-from counterplan.planning.model import FiniteSupport, State, sign_of
+from counterplan.planning.model import FiniteSupport, State, following, sign_of
 from counterplan.planning.stages import check_size
 
 if TYPE_CHECKING:
@@ -172,7 +172,6 @@ class StorageValue:
                 "or policies.Cuts"
             )
         self._model, self._flat, self._sign = model, numbers, sign_of(model)
-        self._successors = model.successors
         self._before: list[dict[bytes, FloatArray]] = [{} for _ in range(model.horizon)]
         self._afters: list[dict[bytes, FloatArray]] = [{} for _ in range(model.horizon)]
         self.error = 0.0
@@ -213,7 +212,7 @@ class StorageValue:
             found: dict[bytes, FloatArray] = {}
             follows.append({})
             for key, now in layers[-1].items():
-                values, chances = self._successors(t, now)
+                values, chances = following(self._model, t, now)
                 values, chances = values[chances > 0.0], chances[chances > 0.0]
                 keys = [_key(one) for one in values]
                 follows[-1][key] = keys, chances

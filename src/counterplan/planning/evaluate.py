@@ -30,6 +30,7 @@ from counterplan.planning.model import (
     State,
     checked_problem,
     estimate,
+    offered,
 )
 from counterplan.planning.policies import Played, Policy, Rule, futures, play, played
 from counterplan.planning.risk import MEAN, Risk, RiskLike
@@ -205,7 +206,7 @@ def _play_each(
 
 def _checked(problem: ExogenousModel, rule: Rule, name: str) -> Rule:
     """The rule, refused where it gives no actions, or such as the problem does not offer."""
-    size = problem.actions(problem.start).shape[1]
+    size = offered(problem, problem.start).shape[1]
     checks_itself = isinstance(problem, MakesFeasible | IsResourceProgram)
 
     def checked(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
@@ -224,8 +225,8 @@ def _checked(problem: ExogenousModel, rule: Rule, name: str) -> Rule:
 
 def _check_offered(problem: ExogenousModel, state: State, action: FloatArray, name: str) -> None:
     """Raise if an action lies outside the least and the most of those offered."""
-    offered = np.asarray(problem.actions(state), dtype=np.float64)
-    least, most = offered.min(axis=0), offered.max(axis=0)
+    several = offered(problem, state)
+    least, most = several.min(axis=0), several.max(axis=0)
     slack = ROUNDING * (1.0 + np.abs(action))
     if ((action < least - slack) | (action > most + slack)).any():
         raise InfeasibleError(
@@ -240,7 +241,7 @@ def carried_out(
     problem: ExogenousModel, path: FloatArray, actions: ArrayLike, state: State
 ) -> Played:
     """Given decisions (steps, A), checked one by one: the first impossible one is named."""
-    size = problem.actions(state).shape[1]
+    size = offered(problem, state).shape[1]
     what = ", a row for each step of the path"
     wanted = step_rows(actions, "actions", (len(path), size), what)
 

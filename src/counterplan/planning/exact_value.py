@@ -15,7 +15,7 @@ asked of it later, along another path or from another level, adds the states tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -31,7 +31,10 @@ from counterplan.planning.model import (
     FiniteSupport,
     HasExactValue,
     State,
+    checked_problem,
     checked_state,
+    following,
+    offered,
     sign_of,
     stepped,
 )
@@ -75,6 +78,7 @@ def exact_value(
     Raises NotApplicableError where no dynamic program applies. `progress` is called for each step
     of the general one; False stops it, and raises StoppedError.
     """
+    checked_problem(problem)
     at = None if state is None else checked_state(problem, state)
     if isinstance(problem, HasExactValue):
         return problem.optimal_value(at)
@@ -125,7 +129,7 @@ def choices(
     alike  every node is known to offer the same actions
     """
     nodes, levels = places
-    ask = model.actions if offer is None else offer
+    ask = partial(offered, model) if offer is None else offer
     apart = isinstance(model, StepsApart) and model.steps_apart
     each = np.flatnonzero(wanted.any(axis=1))
     for some in [each] if apart or alike else [np.array([n]) for n in each]:
@@ -205,7 +209,7 @@ def listed(
         columns, odds, ends = list[IntArray](), list[FloatArray](), [0]
         last = np.empty(0)
         for x in nodes[-1]:
-            values, probabilities = process.successors(s, x)
+            values, probabilities = following(process, s, x)
             if not np.array_equal(values, last):  # else the same again, as in a plain matrix
                 keys, last = [key_of(y) for y in values], np.array(values, dtype=np.float64)
                 for i, key in enumerate(keys):
@@ -256,7 +260,7 @@ class Solution:
         if at.t >= model.horizon:
             return
         self._progress = progress
-        sizes = len(at.resource), model.actions(at).shape[1]
+        sizes = len(at.resource), offered(model, at).shape[1]
         nodes, chances = listed(model, at.t, at.exogenous, model.horizon, self._most)
         self._layers = [_Layer(*one, *sizes) for one in zip(nodes, [*chances, None], strict=True)]
         self.value = self.sign * self.at(at)[0]
@@ -296,13 +300,13 @@ class Solution:
         totals = self.sign * rewards
         if t + 1 == self._model.horizon:
             return totals
-        following, chances = self._model.successors(t, x)
-        ahead, s = np.empty((m, len(following))), t + 1 - self._t
+        successors, chances = following(self._model, t, x)
+        ahead, s = np.empty((m, len(successors))), t + 1 - self._t
         known = self._layers[s].node_places if 0 <= s < len(self._layers) else {}
-        nodes = np.array([known.get(key_of(y), -1) for y in following])
+        nodes = np.array([known.get(key_of(y), -1) for y in successors])
         for i, e in enumerate(after):
             if nodes.min() < 0:
-                ahead[i] = [self.at(State(t + 1, y, e))[0] for y in following]
+                ahead[i] = [self.at(State(t + 1, y, e))[0] for y in successors]
                 continue
             g = int(self._layers[s].place(e[np.newaxis])[0])
             if np.isnan(self._layers[s].values[nodes, g]).any():

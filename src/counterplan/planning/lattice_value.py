@@ -33,7 +33,7 @@ from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.compiled import MATRIX, VECTOR, jit
 from counterplan.planning.exact_value import choices, remembered
 from counterplan.planning.lattice import Lattice
-from counterplan.planning.model import ExogenousModel, State, sign_of, stepped
+from counterplan.planning.model import ExogenousModel, State, offered, sign_of, stepped
 from counterplan.planning.policies import Rule
 from counterplan.planning.risk import MEAN, Risk, RiskLike
 
@@ -67,7 +67,7 @@ class LatticeValue:
     ) -> None:
         at = model.start if state is None else state
         self._model, self._t, self._risk = model, at.t, risk
-        self._width = np.atleast_2d(model.actions(at)).shape[1]
+        self._width = offered(model, at).shape[1]
         self.lattice = Lattice.of(model, NODES, PATHS, seed, at)
         self._watch = Watch("levels", progress=progress)
         self.axes = self._levels(at)
@@ -88,9 +88,9 @@ class LatticeValue:
         if len(resource) >= MANY and t - self._t in self._same:  # equal levels are asked once
             _, first, row = np.unique(resource, axis=0, return_index=True, return_inverse=True)
             which = first[row.ravel()]
-        offered = {i: self._model.actions(State(t, exogenous[i], resource[i])) for i in {*which}}
-        sets = [np.atleast_2d(offered[i]) for i in which]
-        counts, actions = [len(one) for one in sets], np.concatenate(sets).astype(np.float64)
+        asked = {i: offered(self._model, State(t, exogenous[i], resource[i])) for i in {*which}}
+        sets = [asked[i] for i in which]
+        counts, actions = [len(one) for one in sets], np.concatenate(sets)
         x, d = (np.repeat(one, counts, axis=0) for one in (exogenous, resource))
         totals, ends = self._totals(t, x, d, actions), np.cumsum(counts)
         pairs = zip(counts, ends, strict=True)
@@ -115,10 +115,10 @@ class LatticeValue:
     def _offer(self, state: State) -> FloatArray | None:
         """The actions of a state, None where it cannot be: a grid has corners that no one meant."""
         try:
-            found = np.atleast_2d(np.asarray(self._model.actions(state), dtype=np.float64))
+            found = offered(self._model, state)
         except Exception:  # whatever a model of one's own says to such a state
             return None
-        return found if found.size and found.shape[1] == self._width else None
+        return found if found.shape[1] == self._width else None
 
     def _alike(self, t: int, nodes: FloatArray, levels: FloatArray) -> bool:
         """Whether the same is offered at all nodes, as far as some of them tell."""
@@ -135,7 +135,7 @@ class LatticeValue:
         """By time, for each number of the resource, the levels of its axis: all that actions lead
         to from those of the step before, or so many evenly between the least and the most."""
         model, T = self._model, len(self.lattice.values)
-        m = len(model.actions(at))
+        m = len(offered(model, at))
         nodes = sum(len(one) for one in self.lattice.values)
         most = int(np.clip(ROWS / (nodes * m), LEAST_LEVELS, MOST_LEVELS))
         found = [[np.array([float(one)]) for one in at.resource]]

@@ -213,6 +213,18 @@ def checked_problem(problem: ExogenousModel) -> ExogenousModel:
             f"{type(problem).__name__} is not a problem to plan for: it needs horizon, sense, "
             "start, draw, actions and step (see ExogenousModel)"
         )
+    name = type(problem).__name__
+    start: Any = problem.start
+    if isinstance(problem, type):
+        raise InputError(f"{problem.__name__} is a class, not a problem: give {problem.__name__}()")
+    whole_number(problem.horizon, f"{name}: horizon", minimum=1)
+    if problem.sense not in ("max", "min"):
+        raise InputError(f"{name}: sense must be 'max' or 'min', got {problem.sense!r}")
+    arrays = isinstance(start, State) and [isinstance(one, np.ndarray) for one in start[1:]]
+    if arrays != [True, True] or any(one.ndim != 1 for one in start[1:]):
+        raise InputError(
+            f"{name}: start must be State(0, x, d) with arrays x (X,) and d (D,), got {start!r}"
+        )
     return problem
 
 
@@ -232,7 +244,7 @@ def checked_state(problem: ExogenousModel, state: State | None) -> State:
     x = _vector(exogenous, "exogenous", np.size(start.exogenous))
     found = State(t, x, _vector(resource, "resource", np.size(start.resource)))
     if state is not None and t < problem.horizon:
-        problem.actions(found)
+        offered(problem, found)
     return found
 
 
@@ -280,6 +292,43 @@ def require_held(state: State) -> None:
             f"the state at t={state.t} holds {held}: give 1 for each option still held and 0 for "
             "the others"
         )
+
+
+def numbers(values: object, name: str, shape: tuple[int, ...] | None = None) -> FloatArray:
+    """An array, where a shape is given of that shape and finite."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected an array of numbers, got {values!r}") from None
+    if shape is not None and array.shape != shape:
+        raise InputError(f"{name}: expected shape {shape}, got {array.shape}")
+    if shape is not None and not np.all(np.isfinite(array)):
+        raise InputError(f"{name}: expected finite numbers, got {array.tolist()}")
+    return array
+
+
+def offered(model: ExogenousModel, state: State) -> FloatArray:
+    """(m, A) the model's own actions of a state, refused where these are no rows of numbers."""
+    actions = numbers(model.actions(state), f"actions at t={state.t}")
+    if actions.ndim != 2 or not len(actions):
+        raise InputError(
+            f"actions at t={state.t}, x={state.exogenous.tolist()}, d={state.resource.tolist()} "
+            f"must be (m, A) with m >= 1, got shape {actions.shape}"
+        )
+    return actions
+
+
+def following(process: FiniteProcess, t: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What may follow x (X,), (M, X), and its chances (M,), refused where they are none."""
+    values, chances = process.successors(t, x.copy())
+    chances = numbers(chances, f"probabilities at t={t}")
+    values = numbers(values, f"successors at t={t}", (chances.size, x.size))
+    if chances.ndim != 1 or not (chances >= 0.0).all() or not abs(chances.sum() - 1.0) <= 1e-9:
+        raise InputError(
+            f"probabilities at t={t}, x={x.tolist()} must be at least 0 and sum to 1, got "
+            f"{chances.tolist()}"
+        )
+    return values, chances
 
 
 def stepped(

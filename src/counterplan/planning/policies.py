@@ -30,6 +30,7 @@ from counterplan.planning.model import (
     MakesFeasible,
     SamplesPaths,
     State,
+    offered,
     stepped,
 )
 
@@ -105,10 +106,10 @@ class Greedy:
         sign = 1.0 if model.sense == "max" else -1.0
 
         def best(state: State) -> FloatArray:
-            actions = model.actions(state)
+            actions = offered(model, state)
             x = np.repeat(state.exogenous[None], len(actions), axis=0)
             d = np.repeat(state.resource[None], len(actions), axis=0)
-            rewards, _ = model.step(state.t, x, d, actions)
+            rewards, _ = stepped(model, state.t, x, d, actions)
             return np.asarray(actions[int(np.argmax(sign * rewards))])
 
         def rule(t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
@@ -166,7 +167,7 @@ def _made_feasible(
         return model.feasible(t, exogenous, resource, wanted)
     chosen = np.empty_like(wanted)
     for i in range(len(wanted)):
-        actions = model.actions(State(t, exogenous[i], resource[i]))
+        actions = offered(model, State(t, exogenous[i], resource[i]))
         chosen[i] = actions[int(np.argmin(((actions - wanted[i]) ** 2).sum(axis=1)))]
     return chosen
 

@@ -51,6 +51,8 @@ from counterplan.planning.model import (
     State,
     clip_share,
     estimate,
+    following,
+    offered,
     sign_of,
     stepped,
 )
@@ -196,11 +198,11 @@ def _by_own_optimum(problem: Any, state: State, actions: FloatArray) -> FloatArr
         return np.asarray(rewards, dtype=np.float64)
     if not isinstance(problem, FiniteSupport):
         return np.full(m, np.nan)
-    following, chances = problem.successors(t, state.exogenous)
-    if m * len(following) > ASKED:
+    successors, chances = following(problem, t, state.exogenous)
+    if m * len(successors) > ASKED:
         return np.full(m, np.nan)
     value: Any = problem
-    ahead = [[value.optimal_value(State(t + 1, y, e)) for y in following] for e in after]
+    ahead = [[value.optimal_value(State(t + 1, y, e)) for y in successors] for e in after]
     return np.asarray(rewards + np.array(ahead) @ np.asarray(chances))
 
 
@@ -213,14 +215,14 @@ def tried(problem: ExogenousModel) -> int:
     states, chances = np.empty((MOST_SUCCESSORS, x.size)), np.empty(MOST_SUCCESSORS)
     for t in range(problem.horizon):
         action = more[int(rng.integers(calls.actions(t, x, d, more)))]
-        after, following = np.empty_like(d), np.empty_like(x)
+        after, drawn = np.empty_like(d), np.empty_like(x)
         calls.step(t, x, d, action, after)
         stepped(problem, t, *(np.stack([one, one]) for one in (x, d, action)))
         if t + 1 < problem.horizon:
             if isinstance(problem, FiniteSupport):
                 calls.successors(t, x, states, chances)
-            calls.draw(t, x, rng, following)
-        x, d = following, after
+            calls.draw(t, x, rng, drawn)
+        x, d = drawn, after
     return more.shape[1]
 
 
@@ -284,7 +286,7 @@ class Grounded:
         action = np.asarray(basis.rule(state.t, *(one[None].copy() for one in state[1:]))[0])
         if basis.is_read and self._search is not None:
             return self._searched(state, basis, action, progress, resumed)
-        actions = np.atleast_2d(np.asarray(self._problem.actions(state), dtype=np.float64))
+        actions = offered(self._problem, state)
         values = np.full(len(actions), np.nan)
         if isinstance(basis.known, Solution | LatticeValue):
             values = sign_of(self._problem) * basis.known.taken(*state, actions)
@@ -320,6 +322,8 @@ class Grounded:
         pair = (value, limit.mean), (earned.se, limit.se)
         ends, errors = pair if is_max else (pair[0][::-1], pair[1][::-1])
         said = f"{decision.basis}; bound: executed policy{said}"
+        if self._clip and isinstance(basis.known, LatticeValue):
+            said += "; nothing in the tree is clipped: a value on a lattice is no bound"
         return replace(found, value=value, bounds=Interval(*ends), bounds_se=errors, basis=said)
 
     def _translation(self, basis: Basis) -> Any:

@@ -23,7 +23,16 @@ from numba import objmode
 from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
-from counterplan.planning.model import ExogenousModel, FiniteSupport, State, sign_of, stepped
+from counterplan.planning.model import (
+    ExogenousModel,
+    FiniteSupport,
+    State,
+    following,
+    numbers,
+    offered,
+    sign_of,
+    stepped,
+)
 from counterplan.planning.search.kernel import (
     ACTIONS,
     BOUNDS,
@@ -51,34 +60,29 @@ class Interpreter:
 
     def offered(self, state: State) -> FloatArray:
         """The actions (m, A) of a state."""
-        actions = _array(self.model.actions(state), f"actions at t={state.t}")
-        if actions.ndim != 2 or not 1 <= len(actions) <= MOST_ACTIONS:
+        actions = offered(self.model, state)
+        if len(actions) > MOST_ACTIONS:
             raise InputError(
-                f"actions at t={state.t} must be (m, A) with 1 <= m <= {MOST_ACTIONS}, "
-                f"got shape {actions.shape}"
+                f"{len(actions)} actions at t={state.t}: a search takes {MOST_ACTIONS} at most"
             )
         return actions
 
     def draw(self, t: int, x: FloatArray, generator: np.random.Generator, out: FloatArray) -> None:
-        following = self.model.draw(t, x[None].copy(), generator)
-        out[:] = _array(following, f"draw at t={t}", (1, out.size))[0]
+        drawn = self.model.draw(t, x[None].copy(), generator)
+        out[:] = numbers(drawn, f"draw at t={t}", (1, out.size))[0]
 
     def successors(self, t: int, x: FloatArray, states: FloatArray, chances: FloatArray) -> int:
-        values, probabilities = self.model.successors(t, x.copy())
-        probabilities = _array(probabilities, f"probabilities at t={t}")
+        values, probabilities = following(self.model, t, x)
         M = len(probabilities)
-        values = _array(values, f"successors at t={t}", (M, states.shape[1]))
-        if not 1 <= M <= MOST_SUCCESSORS:
+        if M > MOST_SUCCESSORS:
             raise InputError(f"successors at t={t}: {M} values, expected 1 to {MOST_SUCCESSORS}")
-        if np.any(probabilities < 0.0) or abs(probabilities.sum() - 1.0) > 1e-9:
-            raise InputError(f"probabilities at t={t} must be at least 0 and sum to 1")
         states[:M], chances[:M] = values, probabilities
         return M
 
     def actions(self, t: int, x: FloatArray, d: FloatArray, out: FloatArray) -> int:
         actions = self.offered(State(t, x.copy(), d.copy()))
         m = len(actions)
-        out[:m] = _array(actions, f"actions at t={t}", (m, out.shape[1]))
+        out[:m] = numbers(actions, f"actions at t={t}", (m, out.shape[1]))
         return m
 
     def step(
@@ -100,19 +104,6 @@ class Interpreter:
         if not lower <= upper:
             raise InputError(f"bounds at t={t}: lower {lower} exceeds upper {upper}")
         out[:] = (lower, upper) if self.sign > 0.0 else (-upper, -lower)
-
-
-def _array(values: object, name: str, shape: tuple[int, ...] | None = None) -> FloatArray:
-    """An array, where a shape is given of that shape and finite."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name}: expected an array of numbers, got {values!r}") from None
-    if shape is not None and array.shape != shape:
-        raise InputError(f"{name}: expected shape {shape}, got {array.shape}")
-    if shape is not None and not np.all(np.isfinite(array)):
-        raise InputError(f"{name}: expected finite numbers, got {array.tolist()}")
-    return array
 
 
 # Compiled functions know a model by its number; entries go when the model's kernel does.
