@@ -14,7 +14,7 @@ from counterplan.domains.hybrid import HybridVehicle
 from counterplan.domains.options import AmericanOption
 from counterplan.planning.exact_value import exact_value
 from counterplan.planning.model import State
-from counterplan.planning.processes.prices import BootstrapPrices
+from counterplan.planning.processes.prices import BootstrapPrices, read_prices
 from counterplan.planning.search.planners import MENTS, UCT, plan
 
 from .conftest import Run
@@ -151,7 +151,7 @@ def test_recorded_prices_and_speeds(run: Run) -> None:
     assert record["state"]["exogenous"] == [pytest.approx(prices[-1], abs=1e-4)]
     assert record["bounds"]["lower"] <= record["exact"] <= record["bounds"]["upper"]
     one_price = asked(run, "bunkering", "--prices-csv", "prices.csv", "--prices", "global")
-    ship = Bunkering(prices=BootstrapPrices.from_csv("prices.csv", kind="global"))
+    ship = Bunkering(prices=BootstrapPrices(read_prices("prices.csv"), kind="global"))
     assert one_price["exact"] == pytest.approx(exact_value(ship), rel=1e-12)
     speeds = np.clip(10 + 12 * np.sin(np.arange(400) / 20), 0, None)
     Path("cycle.csv").write_text(

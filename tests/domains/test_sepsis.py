@@ -10,7 +10,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.domains import sepsis
-from counterplan.domains.icu_episodes import Organs, sofa_score
+from counterplan.domains.icu_episodes import sofa_points
 from counterplan.domains.sepsis import (
     draw_noise,
     recorded,
@@ -80,8 +80,9 @@ def test_doses_have_many_zeros_and_the_quartiles_of_the_mechanism(table: pl.Data
 
 def test_sofa_is_whole_and_agrees_with_the_organs(table: pl.DataFrame) -> None:
     fio2, pao2, platelets, bilirubin, gcs, *others = (column(table, one) for one in MOVING[:-1])
-    organs = Organs(fio2, pao2, platelets, bilirubin, *others, gcs=gcs)
-    computed, given = sofa_score(organs), column(table, "SOFA")
+    points = sofa_points(fio2, pao2, platelets, bilirubin, *others)
+    nerves = sum((gcs <= start) * 1 for start in (14.0, 12.0, 9.0, 5.0))
+    computed, given = sum(points.values(), nerves), column(table, "SOFA")
     assert (given == np.round(given)).all()
     assert np.corrcoef(computed, given)[0, 1] > 0.85
     assert np.abs(computed - given).mean() < 1.2

@@ -5,26 +5,8 @@ At port t = 0 .. T-1 the price P_t is revealed and an amount a_t is bought; leg 
     cost_t = P_t a_t + K 1{a_t > 0},    d_{t+1} = d_t + a_t - l_t,    l_t <= d_t + a_t <= capacity
 
 The tank starts empty and what is left at the end is lost. Prices (Table 3) follow geometric
-Brownian motion in one of two ways: 'independent', where each port has a motion of its own from the
-initial price, or 'global', one motion for all ports. Under 'global' costs scale with the price, so
-the best amounts never depend on it and planning has no value (below). Arrival penalties
-(E.1a) are constants here, since no speed is chosen, and left out.
-
-Bounds for clipping look one purchase ahead, which keeps them valid and makes them much tighter:
-
-    min_y [ P (y - x) + K 1{y > x} + B_{t+1}(y - l_t) ]    B a bound on the expected cost to go
-
-B is tabulated for every port and every arrival of the grid. Above it is the cost of the plan that
-is optimal for expected prices, executed (the levels are deterministic and costs linear, so its
-plug-in cost is its cost); below, the mean hindsight cost. Sampled of that is only what re-solving
-the plan at every port costs more than hindsight on the same path: its exact expected cost, less the
-mean of that regret, is the mean hindsight cost with most of the noise gone. What is left is allowed
-for by MARGIN standard errors. Between two arrivals B is taken at the one that keeps it valid (costs
-never rise with the level).
-
-Prices that multiply: all costs to go are in units of the price before. A fixed cost does not scale,
-so B has two parts, proportional to that price and constant; below, the constant part is K times the
-fewest purchases that suffice, above, K for every port left.
+Brownian motion: 'independent', one of its own for each port, or 'global', one for all. Arrival
+penalties (E.1a) are constants here, since no speed is chosen, and left out.
 
 The optimal cost without foresight is a dynamic program over the tank's levels. Let W_t(x) be the
 least expected cost from port t on, arriving with level x, before its price P is known, and let the
@@ -35,29 +17,32 @@ ship buy up to one of the levels y, or nothing (y = x):
 **Levels.** Between two levels of the list below the cost to go is concave in the level after buying
 (linear where buying has no fixed cost), so a best purchase ends on one of them: l_t + ... + l_j,
 just enough to reach port j + 1, for every j that the tank allows, and the full tank where it does
-not reach the end. The least and the most of them (Lemma 2.1) need not hold what is best, since
-bounds on every level are bounds on prefix sums.
+not reach the end. From these, and from buying nothing wherever the level covers the leg, follow
+finitely many arrivals per port: the grid.
 
-Buying nothing is offered wherever the level covers the leg. From an order-up-to level and from
-arrivals by buying nothing follow finitely many arrivals per port: the grid.
-
-**Prices.** Under prices that are independent between ports each min is over lines in P, and its
-expectation a sum over the pieces (a, b] of their lower envelope, exact up to rounding: it needs the
-probability of each piece and its part of the mean. For a log-normal price of mean m and
-log-deviation s
+**Prices.** Where they are independent each min is over lines in P, and its expectation a sum over
+the pieces of their lower envelope: it needs the probability of each piece and its part of the mean.
+For a log-normal price of mean m and log-deviation s
 
     P(P <= k) = N(z),    E[P; P <= k] = m N(z - s),    z = log(k / m) / s + s / 2
 
 and for a recorded or discrete price they are counts and partial sums. Where instead P_{t+1} / P_t
 does not depend on P_t (one price for all ports, bootstrapped returns) and K = 0, costs scale with
-the price, V_t(x, P) = P v_t(x), and what is bought never depends on the price:
+the price, V_t(x, P) = P v_t(x), and what is bought never depends on it: planning has no value.
 
     v_t(x) = min_y [ (y - x) + E[P_{t+1} / P_t] v_{t+1}(y - l_t) ]
 
-For other processes neither holds, and there is no exact value here.
+For other processes there is no exact value here. The same recursion, choosing by the costs W of
+another law, evaluates the policy that believes it: with every price at its mean, that is the
+expected-price plan, re-solved at every port.
 
-The same recursion, choosing by the costs W of another law, evaluates the policy that believes it:
-with every price at its mean, that is the expected-price plan, re-solved at every port.
+**Bounds** for clipping look one purchase ahead, with B a bound on the expected cost to go for every
+arrival of the grid; between two arrivals the one that keeps it valid (costs never rise with the
+level). Above it is the cost of the expected-price plan, executed; below, the mean hindsight cost:
+the exact cost of re-solving that plan, less the mean of its regret on the same sampled paths, with
+most of the noise gone; MARGIN standard errors allow for the rest. Where prices multiply, B has two
+parts, proportional to the price before and constant, since K does not scale: below, K times the
+fewest purchases that suffice, above, K for every port left.
 """
 
 from __future__ import annotations
@@ -85,7 +70,7 @@ from counterplan.planning.model import (
 )
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
 from counterplan.planning.processes.laws import Shipped, draw
-from counterplan.planning.processes.prices import GBM, BinomialLattice, BootstrapPrices
+from counterplan.planning.processes.prices import GBM, BinomialLattice, BootstrapPrices, read_prices
 from counterplan.planning.resource import Resource, ResourceProgram
 
 if TYPE_CHECKING:
@@ -404,7 +389,7 @@ class Bunkering(HasFutures):
             return cls(config or "A", kind, legs=used, capacity=size)
         if config is not None:
             raise InputError("--config names prices, and --prices-csv brings its own: give one")
-        record = BootstrapPrices.from_csv(prices_csv, kind=kind)
+        record = BootstrapPrices(read_prices(prices_csv), kind=kind)
         problem = cls(prices=record, legs=used, capacity=size)
         try:
             for t in range(problem.horizon):

@@ -12,19 +12,17 @@ crude, so it says what it makes of them, in this order, and counts every case:
 
 Steps from or to a row with such a value are not learned from, if enough others are left.
 
-The SOFA score says how far six organ systems have failed, 0..4 points each, 24 in all:
+The SOFA score says how far organ systems have failed, 0..4 points each:
 
     lungs        PaO2 / FiO2 below 400, 300, 200, 100 mmHg
     coagulation  platelets below 150, 100, 50, 20 thousand per microlitre
     liver        bilirubin from 1.2, 2, 6, 12 mg/dL on
-    circulation  mean arterial pressure below 70 (1) or 65 mmHg (2); any vasopressor (3), more than
-                 0.1 mcg/kg/min (4)
-    nerves       Glasgow coma scale up to 14, 12, 9, 5
+    circulation  mean arterial pressure below 70 (1) or 65 mmHg (2)
     kidneys      creatinine from 1.2, 2, 3.5, 5 mg/dL on, or urine below 84 (3) or 34 mL (4) in four
                  hours
 
-It is computed from the filled values without its nerve points, since the table has no
-coma scale, and without points for vasopressors, which are actions here.
+It is computed from the filled values, without points for nerves, since the table has no coma scale,
+and without those for vasopressors, which are actions here.
 """
 
 from __future__ import annotations
@@ -116,16 +114,6 @@ def drug_levels(*names: str) -> tuple[Column, ...]:
 
 # --- Four-hour steps as they were recorded ---------------------------------------------------
 
-# Values at which the next point is given.
-LUNGS = (400.0, 300.0, 200.0, 100.0)
-PLATELETS = (150.0, 100.0, 50.0, 20.0)
-BILIRUBIN = (1.2, 2.0, 6.0, 12.0)
-PRESSURE = (70.0, 65.0)
-NERVES = (14.0, 12.0, 9.0, 5.0)
-CREATININE = (1.2, 2.0, 3.5, 5.0)
-LITTLE_URINE, NO_URINE = 84.0, 34.0
-HIGH_VASOPRESSOR = 0.1
-
 SCHEMA = shipped_schema("icu_stays")
 FIXED = tuple(column.name for column in SCHEMA.of("fixed"))
 MEASURED = tuple(column.name for column in SCHEMA.of("state"))
@@ -133,55 +121,27 @@ FEATURES = (*FIXED, *MEASURED, "sofa")
 ACTIONS = tuple(column.name for column in SCHEMA.of("action"))
 
 
-@dataclass(frozen=True, eq=False)
-class Organs:
-    """What the score looks at, (n,) each.
-
-    fio2         fraction of oxygen in the air breathed, 0.21..1
-    pao2         mmHg
-    platelets    thousand per microlitre
-    bilirubin    mg/dL
-    pressure     mean arterial pressure, mmHg
-    creatinine   mg/dL
-    urine        mL in four hours
-    gcs          Glasgow coma scale, 3..15; no points for it where it is not known
-    vasopressor  mcg/kg/min of noradrenaline
-    """
-
-    fio2: FloatArray
-    pao2: FloatArray
-    platelets: FloatArray
-    bilirubin: FloatArray
-    pressure: FloatArray
-    creatinine: FloatArray
-    urine: FloatArray
-    gcs: FloatArray | float = 15.0
-    vasopressor: FloatArray | float = 0.0
-
-
-def sofa_points(organs: Organs) -> Mapping[str, IntArray]:
-    """(n,) points of each organ system."""
-    infusion = 3 * (np.asarray(organs.vasopressor) > 0.0)
-    infusion += np.asarray(organs.vasopressor) > HIGH_VASOPRESSOR
-    urine = 3 * (organs.urine < LITTLE_URINE) + (organs.urine < NO_URINE)
-    # Up to 14 is one point: a threshold that is reached counts here, unlike the others.
-    nerves = sum((organs.gcs <= start) * 1 for start in NERVES)
+def sofa_points(
+    fio2: FloatArray,
+    pao2: FloatArray,
+    platelets: FloatArray,
+    bilirubin: FloatArray,
+    pressure: FloatArray,
+    creatinine: FloatArray,
+    urine: FloatArray,
+) -> dict[str, IntArray]:
+    """(n,) points of each organ system by measurements (n,); fio2 is a fraction, 0.21 to 1."""
+    little = 3 * (urine < 84.0) + (urine < 34.0)
     return {
-        "lungs": _below(organs.pao2 / organs.fio2, LUNGS),
-        "coagulation": _below(organs.platelets, PLATELETS),
-        "liver": len(BILIRUBIN) - _below(organs.bilirubin, BILIRUBIN),
-        "circulation": np.maximum(_below(organs.pressure, PRESSURE), infusion),
-        "nerves": np.zeros(len(organs.pao2), dtype=np.int64) + nerves,
-        "kidneys": np.maximum(len(CREATININE) - _below(organs.creatinine, CREATININE), urine),
+        "lungs": _below(pao2 / fio2, 400.0, 300.0, 200.0, 100.0),
+        "coagulation": _below(platelets, 150.0, 100.0, 50.0, 20.0),
+        "liver": 4 - _below(bilirubin, 1.2, 2.0, 6.0, 12.0),
+        "circulation": _below(pressure, 70.0, 65.0),
+        "kidneys": np.maximum(4 - _below(creatinine, 1.2, 2.0, 3.5, 5.0), little),
     }
 
 
-def sofa_score(organs: Organs) -> IntArray:
-    """(n,) the sum of all points."""
-    return np.asarray(sum(sofa_points(organs).values()), dtype=np.int64)
-
-
-def _below(values: FloatArray, thresholds: tuple[float, ...]) -> IntArray:
+def _below(values: FloatArray, *thresholds: float) -> IntArray:
     """How many of the thresholds a value is below."""
     return np.asarray(sum((values < threshold) * 1 for threshold in thresholds), dtype=np.int64)
 
@@ -222,7 +182,7 @@ def _sofa(states: FloatArray) -> IntArray:
     by_name = dict(zip(FEATURES, states.T, strict=False))
     names = "fio2", "po2", "plt", "bili", "map", "crea", "urine"
     fio2, *others = (by_name[name] for name in names)
-    return sofa_score(Organs(fio2 / 100.0, *others))
+    return np.asarray(sum(sofa_points(fio2 / 100.0, *others).values()), dtype=np.int64)
 
 
 class IcuLayout(SchemaLayout):

@@ -96,7 +96,7 @@ def load() -> IcuSepsis:
         np.load(file, allow_pickle=False) as stored,
     ):
         arrays: dict[str, NDArray[Any]] = dict(stored)
-    admissible: BoolArray = arrays["admissible"]
+    admissible, sofa = arrays["admissible"], arrays["sofa"]
     initial = arrays["initial"].astype(np.float64)
     rows = _admissible_rows(arrays, n_states=len(admissible))
     behaviour = _behaviour(arrays["expert"], admissible)
@@ -108,10 +108,13 @@ def load() -> IcuSepsis:
         admissible=admissible,
         initial=initial / initial.sum(),
         final_rewards=_usual_care_survival(rows, behaviour, admissible),
-        state_labels=_state_labels(arrays["sofa"]),
-        action_labels=_action_labels(),
+        state_labels=[
+            *(f"state {state} (SOFA {score:.1f})" for state, score in enumerate(sofa[:DEATH])),
+            *("death", "survival", "absorbing"),
+        ],
+        action_labels=[f"fluids {a // LEVELS}, vasopressor {a % LEVELS}" for a in range(LEVELS**2)],
     )
-    return IcuSepsis(mdp, behaviour, arrays["sofa"])
+    return IcuSepsis(mdp, behaviour, sofa)
 
 
 def _admissible_rows(arrays: dict[str, NDArray[Any]], n_states: int) -> csr_array:
@@ -170,15 +173,6 @@ def _usual_care_survival(
         np.eye(DEATH) - under_care[:DEATH, :DEATH], under_care[:DEATH, SURVIVAL]
     )
     return survival
-
-
-def _state_labels(sofa: FloatArray) -> list[str]:
-    patients = [f"state {state} (SOFA {score:.1f})" for state, score in enumerate(sofa[:DEATH])]
-    return [*patients, "death", "survival", "absorbing"]
-
-
-def _action_labels() -> list[str]:
-    return [f"fluids {a // LEVELS}, vasopressor {a % LEVELS}" for a in range(LEVELS**2)]
 
 
 class TransitionSampler:

@@ -17,21 +17,13 @@ and the outcome is minus the sum of y: a tanh network of six hidden units, Lipsc
 halfway between no preparation and that of one dose, and beta is so large that the gate is shut
 without the main drug whatever p is.
 
-Why greedy and top-k fail. In the observed episode only relief is ever given. y' rises strictly in
-y, so what raises the next burden and helps no later step makes every later state worse.
-
-* Preparing alone adds tau to the next burden; the gate, shut without the main drug, gives back less
-  than G exp(-20) in each later step.
-* The main drug alone: without preparation the gate stays below 0.01, and G times this is less than
-  the tau that it adds to the burden.
-* Relief lowers the next burden and thereby all later ones.
-
-So the best single change is relief, in every round and for top-k: they never leave the sequences of
-relief alone, and k = 2 reliefs gain less than k r / (1 - lambda) = k / 16. But the preparing drug
-and then the main one gain more than 0.98 G (1 + 0.7 + 0.7^2 + 0.7^3) > 1.2 in the first four states
-after (0.7 is less than the slope of the burden's own term), at a price below
-2 (tau + r) / (1 - lambda) = 3/8: better by more than 0.2. Either of the two changes alone loses, so
-local search fails too unless it makes both at once.
+Why greedy and top-k fail. In the observed episode only relief is ever given. Preparing alone adds
+tau to the next burden, and so does the main drug alone, whose gate stays below 0.01 without
+preparation; relief lowers it. So the best single change is relief, in every round and for top-k,
+and k = 2 reliefs gain less than k r / (1 - lambda) = k / 16. But the preparing drug and then the
+main one gain more than 0.98 G (1 + 0.7 + 0.7^2 + 0.7^3) > 1.2 in the first four states after, at a
+price below 2 (tau + r) / (1 - lambda) = 3/8: better by more than 0.2. Either of the two changes
+alone loses, so local search fails too unless it makes both at once.
 """
 
 from __future__ import annotations

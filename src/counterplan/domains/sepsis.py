@@ -33,14 +33,9 @@ does in four hours, with v, f in [0, 1] for vasopressor and fluid level / 4:
                      makes up for its distance to it (like the real score, it looks back); treatment
                      also acts at once, for good where pressure is lacking and for bad elsewhere
 
-so that treatment has effects that are delayed (through pressure, urine and creatinine), that
-interact (vasopressors and fluids) and that have a price (oxygenation, kidneys, liver). The score
-counts pressure for the circulation, not the vasopressor dose, which would make the treatment itself
-the illness.
-
-Simulated patients arrive more or less ill, are treated for up to 80 hours by clinicians who look at
-the current row and at what was given before, and move by the mechanism. Treatment follows illness
-(low pressure, little urine, high SOFA), and nothing else drives both: no confounder is hidden.
+The score counts pressure for the circulation, not the vasopressor dose, which would make the
+treatment itself the illness. Simulated patients are treated for up to 80 hours by clinicians who
+look at the current row and at what was given before; nothing else drives treatment and illness.
 Doses are continuous and often zero; the mechanism sees their levels under the fixed `EDGES`, which
 are close to the quartiles of any large simulated table (`read_cohort(path, edges=EDGES)` gives
 exactly the levels that acted). What is recorded is rounded and kept within what an ICU records, and

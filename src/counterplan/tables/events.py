@@ -1,32 +1,6 @@
 """Clinical events to a table of episodes with its schema: MEDS shards, or an extract of OMOP.
 
-    [episodes]
-    window = "4h"                   # the length of a step: min, h, d
-    start = ["ICU_ADMISSION//*"]    # events that begin an episode; a * stands for any ending. Not
-    end = ["ICU_DISCHARGE//*"]      # given: from a subject's first event to its last. OMOP: visits
-    visit = "hadm_id"               # or a column that names the visit of an event
-    max_steps = 60
-    min_steps = 2
-
-    [features.lactate]              # a state; also [fixed.NAME], known from the start on
-    codes = ["LAB//50813//mmol/L"]
-    take = "last"                   # of a window: last, mean, min, max, sum, count
-    carry = "24h"                   # a value counts for so long; for ever if not given
-    age = true                      # a column more: how old the value is, in hours
-    unit = "mmol/L"                 # events in other units are refused, unless
-    convert = {"mg/dL" = 0.111}     # a factor says what they are (or [factor, offset])
-    low = 0                         # what is outside is left out
-    high = 40
-    better = "lower"                # `missing`, `better` and `weight` go into the schema
-
-    [actions.vasopressor]
-    codes = ["INFUSION//221906"]    # amounts are summed; those with an end are spread until then
-    unit = "mcg"
-    bins = 4                        # 0, and medians of so many bins; or levels = [0, 5, 10]
-
-    [outcomes.died]
-    codes = ["MEDS_DEATH"]          # whether there was one until the end of the episode, or later
-    within = "30d"
+`Config` says how; docs/how-to/clinical-events.md has an example, and what each key means.
 
 What a state holds was known when its step began, and an action is what was done until the next one:
 of step t, which begins at b_t, a feature is taken from events in (b_{t-1}, b_t] (of the first: in
@@ -633,10 +607,11 @@ class _Build:
         step = ((pl.col("offset") + self.window - 1) // self.window).alias("t")
         rows = rows.filter(pl.col("offset") > -self.window).with_columns(step)
         kept = rows.drop_nulls("value") if feature.take != "count" else rows
+        taken_of = getattr(pl.col("value"), "len" if feature.take == "count" else feature.take)
         aggregated = (
             kept.sort("offset", maintain_order=True)
             .group_by("episode_id", "t")
-            .agg(_aggregate(feature.take).alias(name), pl.col("offset").last().alias("(at)"))
+            .agg(taken_of().alias(name), pl.col("offset").last().alias("(at)"))
         )
         frame = frame.join(aggregated, on=["episode_id", "t"], how="left")
         if feature.take in ("sum", "count"):  # of a window: where there was nothing it is 0
@@ -790,11 +765,3 @@ class _Build:
         columns |= {name: {"role": "outcome"} for name in self.config.outcomes}
         table = {"episode": "episode_id", "time": "t", "step": hours, "unit": "h"}
         return schema_from_dict({"table": table, "columns": columns})
-
-
-def _aggregate(take: str) -> pl.Expr:
-    import polars as pl
-
-    value = pl.col("value")
-    return {"last": value.last, "mean": value.mean, "min": value.min, "max": value.max,
-            "sum": value.sum, "count": value.len}[take]()  # fmt: skip

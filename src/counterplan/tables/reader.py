@@ -29,7 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +62,6 @@ from counterplan.tables.schema import (
     Grid,
     Schema,
 )
-
-if TYPE_CHECKING:
-    pass
 
 # Episodes of a part unless the caller says otherwise.
 PART = 50

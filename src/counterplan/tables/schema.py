@@ -3,51 +3,23 @@
     [table]
     episode = "episode_id"        # the column that names the episode of a row
     time = "t"                    # the column that orders the rows of an episode
-    step = 4.0                    # how long a step lasts, in `unit`
-    unit = "h"
-    dates = true                  # the time column holds dates; `unit` is d, h, min, s or weeks;
-                                  # "dmy" or "mdy" where 01/03/2024 could be January or March
-    gaps = "refuse"               # or "allow": an episode may lack rows; or "input": how long it is
-                                  # until the next row is an input of the model, called gap
-    combinations = "observed"     # or "grid", or a list: what may be advised of the action columns
-    min_count = 5                 # so often must a combination occur to be advised
 
     [columns.sofa]
     role = "state"                # or fixed, contextual, action, reward, cost, outcome, ignore
     unit = "points"
-    low = 0                       # values outside are mistakes
-    high = 24
-    outside = "refuse"            # or "missing": what is outside counts as a gap
-    missing = "carry-forward"     # refuse (if not given), carry-forward, mean or median
     better = "lower"              # what is good: counts with `weight` (1 if not given)
 
     [columns.vasopressor]
     role = "action"
     levels = [0, 1, 2, 3, 4]      # the numbers that the table may hold
-    labels = ["none", "low", "middle", "high", "highest"]
 
-    [columns.propofol]            # an action without levels is a dose: any number from low to high
-    role = "action"
-    unit = "mg/h"
-    low = 0
-    high = 200
-    step = 40                     # the most by which it may differ from the row before or after
-    total = 2000                  # the most that may be advised over an episode
-
-    [columns.readmitted]
-    role = "cost"                 # less is better; a reward is more of it, or says `better`
-    weight = 100                  # rewards and costs are added up
-    when = "last"                 # known at the end only: a probability (0, 1) or an amount
-
-With final = "value" in [table] the last state of an episode counts for what usually follows it.
-A column with levels takes these values. One with labels only holds categories: models of continuous
-states see a column of their own for each, so that none lies between others, unless ordered = true,
-which makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
-changes fastest; combinations that occur in the data may be advised. Doses are not listed: either
-all action columns are, or none. The problem is discrete if
-every state column has labels or levels that are whole numbers: then the state columns form a grid
-too (fixed ones included). It is continuous otherwise, or where [table] says kind = "continuous". A
-column that the schema does not name is not read.
+Keys are the fields of `Schema` (in [table]) and of `Column`; docs/schema.md has them all. A column
+with levels takes these values. One with labels only holds categories: models of continuous states
+see a column of their own for each, so that none lies between others, unless ordered = true, which
+makes them the numbers 0, 1, ... Several action columns form a grid, of which the last column
+changes fastest. An action without either is a dose; all action columns are, or none. The problem is
+discrete if every state column has labels or levels that are whole numbers: then the state columns
+form a grid too (fixed ones included). It is continuous otherwise, or where [table] says so.
 """
 
 from __future__ import annotations

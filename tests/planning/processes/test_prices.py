@@ -209,7 +209,7 @@ def test_a_table_in_any_order_with_other_columns(tmp_path: Path) -> None:
     path = write(
         tmp_path, ["3,2024-01-03,x", "1,2024-01-01,y", "", "2,2024-01-02,z"], "USD,day,note"
     )
-    process = BootstrapPrices.from_csv(path, ("day", "USD"), initial=5.0)
+    process = BootstrapPrices(read_prices(path, ("day", "USD")), initial=5.0)
     assert np.asarray(process.prices).tolist() == [1.0, 2.0, 3.0]
     assert process.start.tolist() == [5.0]
 
@@ -247,7 +247,7 @@ def test_missing_columns_and_files(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not BRENT.exists(), reason="the Brent table is not at hand")
 def test_brent() -> None:
-    process = BootstrapPrices.from_csv(BRENT, initial=80.0, block=4)
+    process = BootstrapPrices(read_prices(BRENT), initial=80.0, block=4)
     paths = process.sample_paths(2000, 13, seed=1)[:, :, 0]
     # A year of Brent: annual volatility between 20 and 60 %.
     assert 0.2 < np.log(paths[:, -1] / 80.0).std() < 0.6

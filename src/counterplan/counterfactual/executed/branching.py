@@ -41,14 +41,14 @@ import numpy as np
 from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.executed.setting import (
     AllocationExplanation,
     AllocationSetting,
     prepare_allocation,
 )
 from counterplan.errors import CertificateError, InfeasibleError, NotApplicableError
-from counterplan.planning.allocation import TOLERANCE, level_constraints, refuses_transport
+from counterplan.planning.allocation import level_constraints, refuses_transport
 from counterplan.planning.hindsight import IsResourceProgram
 from counterplan.planning.model import ExogenousModel, HasHindsight
 from counterplan.planning.regret import proved_hindsight
@@ -84,122 +84,52 @@ class Answer(NamedTuple):
 
 
 class StepProgram:
-    """The linear programs of one setting, over actions, spills and z."""
+    """The linear programs of one setting, over what the model chooses and z. Of a resource program
+    amounts are in units of `_size` where they are far from 1, a power of two, which rounds nothing,
+    and rewards in units of `_unit`: so the solver's tolerance is relative to them."""
 
-    def __init__(self, setting: AllocationSetting, stated: IsResourceProgram) -> None:
-        self.setting, self.program = setting, stated.program
-        self._rewards = np.asarray(stated.unit_rewards(setting.state.t, setting.path[None])[0])
-        # What rewards are divided by, so that the solver's tolerance is relative to them.
-        self._unit = float(np.abs(self._rewards).max()) or 1.0
-        # Likewise amounts far from 1; by a power of two, which rounds nothing.
-        amount = setting.sizes[1]
-        self._size = 1.0 if 1e-3 < amount < 1e6 else 2.0 ** math.floor(math.log2(amount))
+    def __init__(self, setting: AllocationSetting) -> None:
+        self.setting = setting
+        self._size = self._unit = 1.0
+        levels = np.asarray(setting.state.resource, dtype=np.float64)
+        T, A = setting.done.actions.shape
+        if isinstance(setting.model, IsResourceProgram):
+            ends = self._of_resources(setting.model)
+            self._places = np.arange(T * A)
+        else:
+            stages = stages_of(setting.model, setting.state.t)
+            self._program = path_program(stages, setting.path[None], levels, setting.sign)
+            ends = np.array([one.least for one in stages]), self._most_flows(stages)
+            # Where y_t stand among y_0, d_1, y_1, d_2, ...
+            self._places = (np.arange(T)[:, None] * (A + len(levels)) + np.arange(A)).ravel()
+        moves = setting.done.actions - ends[0], ends[1] - setting.done.actions
+        self._moves = [np.clip(one, 0.0, setting.max_move).ravel() / self._size for one in moves]
 
-    def relaxed(self, low: FloatArray, high: FloatArray, k: int) -> Relaxed | None:
-        """The optimum with z between (T,) bounds; None where nothing is possible."""
-        from scipy.optimize import linprog
-
-        rows, limits = self._rows
-        T, A = self._rewards.shape
-        amounts, size = rows.shape[1] - T, self._size
-        objective = np.zeros(rows.shape[1])
-        objective[: T * A] = -self._rewards.ravel() / self._unit
-        solved = linprog(
-            objective,
-            A_ub=rows,
-            b_ub=np.append(limits / size, float(k)),
-            bounds=[*[(0.0, math.inf)] * amounts, *zip(low.tolist(), high.tolist(), strict=True)],
-            method="highs",
-            options={
-                "primal_feasibility_tolerance": TOLERANCE,
-                "dual_feasibility_tolerance": TOLERANCE,
-            },
+    def _of_resources(self, stated: IsResourceProgram) -> tuple[FloatArray, FloatArray]:
+        """The program of a resource program, over amounts and spills; and (T, A) no possible amount
+        is less or more."""
+        setting, program, first = self.setting, stated.program, self.setting.state.t
+        rewards = np.asarray(stated.unit_rewards(first, setting.path[None])[0])
+        self._unit = float(np.abs(rewards).max()) or 1.0
+        if not 1e-3 < (amount := setting.sizes[1]) < 1e6:
+            self._size = 2.0 ** math.floor(math.log2(amount))
+        matrix, low, high = level_constraints(program, first, setting.state.resource)
+        cost = np.zeros(matrix.shape[1])
+        cost[: rewards.size] = -rewards.ravel() / self._unit
+        free = np.full(len(cost), np.inf)
+        self._program = Program(
+            cost, matrix, low / self._size, high / self._size, np.zeros(len(cost)), free
         )
-        if solved.status == 2:
-            return None
-        if solved.status != 0 or solved.x is None or solved.fun is None:
-            raise NotApplicableError(f"HiGHS found no optimum: {solved.message}")
-        actions = solved.x[: T * A].reshape(T, A) * size
-        return Relaxed(-self._unit * size * float(solved.fun), actions, solved.x[-T:])
-
-    @cached_property
-    def _rows(self) -> tuple[Any, FloatArray]:
-        """Rows over actions and spills, in units of `_size`, and z; and their
-        upper limits in the problem's own units, but for that of the last, the total of z."""
-        from scipy.sparse import block_array, diags_array, eye_array, kron
-
-        setting, done = self.setting, self.setting.done.actions
-        (T, A), size = done.shape, self._size
-        matrix, lows, highs = level_constraints(
-            self.program, setting.state.t, setting.state.resource
-        )
-        upper, lower = np.isfinite(highs), np.isfinite(lows)
-        up = np.clip(self._most() - done, 0.0, setting.max_move)
-        down = np.clip(done, 0.0, setting.max_move)
-        one, steps = eye_array(T * A, matrix.shape[1]), kron(eye_array(T), np.ones((A, 1)))
-        rows: list[list[Any]] = [
-            [matrix[upper], None],
-            [-matrix[lower], None],
-            [one, -diags_array(up.ravel() / size) @ steps],
-            [-one, -diags_array(down.ravel() / size) @ steps],
-            [None, np.ones((1, T))],
-        ]
-        limits = np.concatenate([highs[upper], -lows[lower], done.ravel(), -done.ravel()])
-        return block_array(rows, format="csr"), limits
-
-    def _most(self) -> FloatArray:
-        """(T, A) no possible amount is larger."""
-        program, first = self.program, self.setting.state.t
         changes = np.maximum(program.changes[first:], 0.0)
-        levels = self.setting.state.resource[: changes.shape[1]]
+        levels = setting.state.resource[: changes.shape[1]]
         there = levels + np.cumsum(changes, axis=0) - changes
         caps = np.array([one.capacity for one in program.resources])
         consumed = np.array([one.effect < 0 for one in program.resources])
         most = np.where(consumed, np.minimum(there, caps), caps)
         steps = np.minimum(program.step_bounds[first:, 1], program.budget[1])
-        return np.minimum(most, steps[:, None])
+        return np.zeros(rewards.shape), np.minimum(most, steps[:, None])
 
-    def only(self, steps: Iterable[int]) -> FloatArray | None:
-        """(T, A) the best decisions that differ at these steps alone."""
-        may = np.zeros(len(self.setting.path))
-        may[list(steps)] = 1.0
-        found = self.relaxed(np.zeros(len(may)), may, len(may))
-        return None if found is None else self._possible(found.actions, may > 0.0)
-
-    def _possible(self, actions: FloatArray, changed: BoolArray) -> FloatArray:
-        """The decisions without what the solver's tolerance lets them miss bounds by."""
-        setting, program = self.setting, self.program
-        result, resource = setting.done.actions.copy(), setting.state.resource[None]
-        for s in range(len(actions)):
-            t = setting.state.t + s
-            if changed[s]:
-                (low, high), wanted = program.spendable(t, resource), np.maximum(actions[s], 0.0)
-                result[s] = (
-                    np.clip(wanted, low, high)
-                    if len(wanted) == 1
-                    else np.minimum(wanted, resource[0, : len(wanted)])
-                )
-            resource = program.levels_after(t, resource, result[s][None])
-        return setting.without_rounding(result)
-
-
-class StageProgram:
-    """The same for a model whose steps are linear programs, over flows, levels and z."""
-
-    def __init__(self, setting: AllocationSetting) -> None:
-        self.setting = setting
-        stages = stages_of(setting.model, setting.state.t)
-        levels = np.asarray(setting.state.resource, dtype=np.float64)
-        self._program = path_program(stages, setting.path[None], levels, setting.sign)
-        done = setting.done.actions
-        (T, A), D = done.shape, len(levels)
-        # Where y_t stand among y_0, d_1, y_1, d_2, ...
-        self._places = (np.arange(T)[:, None] * (A + D) + np.arange(A)).ravel()
-        least, most = np.array([one.least for one in stages]), self._most(stages)
-        self._down = np.clip(done - least, 0.0, setting.max_move).ravel()
-        self._up = np.clip(most - done, 0.0, setting.max_move).ravel()
-
-    def _most(self, stages: list[Stage]) -> FloatArray:
+    def _most_flows(self, stages: list[Stage]) -> FloatArray:
         """(T, A) no possible flow is larger, whatever was done before."""
         from scipy.sparse import csr_matrix
 
@@ -222,20 +152,19 @@ class StageProgram:
         """The optimum with z between (T,) bounds; None where nothing is possible."""
         from scipy.sparse import block_array, csr_matrix, diags_array, eye_array, kron
 
-        program, done = self._program, self.setting.done.actions
-        T, A = done.shape
-        flows = len(self._places)
+        program, done, (down, up) = self._program, self.setting.done.actions, self._moves
+        (T, A), amounts = done.shape, len(self._places)
         one = csr_matrix(
-            (np.ones(flows), (np.arange(flows), self._places)), (flows, len(program.cost))
+            (np.ones(amounts), (np.arange(amounts), self._places)), (amounts, len(program.cost))
         )
         steps: Any = kron(eye_array(T), np.ones((A, 1)))
         rows: list[list[Any]] = [
             [program.matrix, None],
-            [one, -diags_array(self._up) @ steps],
-            [one, diags_array(self._down) @ steps],
+            [one, -diags_array(up) @ steps],
+            [one, diags_array(down) @ steps],
             [None, np.ones((1, T))],
         ]
-        free, executed = np.full(flows, np.inf), done.ravel()
+        free, executed = np.full(amounts, np.inf), done.ravel() / self._size
         try:
             z = Program(
                 np.append(program.cost, np.zeros(T)),
@@ -247,26 +176,35 @@ class StageProgram:
             ).solve()
         except InfeasibleError:
             return None
-        value = -float(program.cost @ z[:-T])
-        return Relaxed(value, z[self._places].reshape(T, A), z[-T:])
+        value = -self._unit * self._size * float(program.cost @ z[:-T])
+        return Relaxed(value, z[self._places].reshape(T, A) * self._size, z[-T:])
 
     def only(self, steps: Iterable[int]) -> FloatArray | None:
-        """(T, A) the best decisions that differ at these steps alone."""
-        may = np.zeros(len(self.setting.path))
+        """(T, A) the best decisions that differ at these steps alone, without what the solver's
+        tolerance lets them miss bounds by."""
+        setting, may = self.setting, np.zeros(len(self.setting.path))
         may[list(steps)] = 1.0
         found = self.relaxed(may, may, len(may))
         if found is None:
             return None
-        chosen = np.where(may[:, None] > 0.0, found.actions, self.setting.done.actions)
-        return self.setting.without_rounding(np.maximum(chosen, 0.0))
+        wanted = np.maximum(found.actions, 0.0)
+        result = np.where(may[:, None] > 0.0, wanted, setting.done.actions)
+        if isinstance(setting.model, IsResourceProgram):
+            program, resource = setting.model.program, setting.state.resource[None]
+            for s in range(len(result)):
+                t = setting.state.t + s
+                if may[s] and result.shape[1] == 1:
+                    result[s] = np.clip(wanted[s], *program.spendable(t, resource))
+                elif may[s]:
+                    result[s] = np.minimum(wanted[s], resource[0, : result.shape[1]])
+                resource = program.levels_after(t, resource, result[s][None])
+        return setting.without_rounding(result)
 
 
 class _Branching:
     """The search of one budget; values and bounds are to be maximised."""
 
-    def __init__(
-        self, program: StepProgram | StageProgram, k: int, start: FloatArray, watch: Watch
-    ) -> None:
+    def __init__(self, program: StepProgram, k: int, start: FloatArray, watch: Watch) -> None:
         """`start`: (T, A) decisions that are known to be possible."""
         self._program, self._setting, self._k, self._watch = program, program.setting, k, watch
         self._best, self._value = start, self._value_of(start)
@@ -477,15 +415,13 @@ class _Budgets:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._setting = problem, prepare_allocation(problem)
-        self._steps: StepProgram | StageProgram | None = None
+        self._steps: StepProgram | None = None
         self._path: PathProgram | None = None
         stated = self._setting.model
-        if isinstance(stated, IsResourceProgram):
-            if refusal := refuses_transport(stated.program):
-                raise NotApplicableError(f"no exact method applies: {refusal}; set spill=False")
-            self._steps = StepProgram(self._setting, stated)
-        elif isinstance(stated, HasStages):
-            self._steps = StageProgram(self._setting)
+        if isinstance(stated, IsResourceProgram) and (refusal := refuses_transport(stated.program)):
+            raise NotApplicableError(f"no exact method applies: {refusal}; set spill=False")
+        if isinstance(stated, IsResourceProgram | HasStages):
+            self._steps = StepProgram(self._setting)
 
     def explanation(self, k: int, last: FloatArray | None) -> AllocationExplanation:
         """The best decisions with at most k changes; those of `last` are possible."""

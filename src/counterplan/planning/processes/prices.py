@@ -242,7 +242,7 @@ class BinomialLattice(Finite):
 class BootstrapPrices(Continuous):
     """One price, x (1,), that moves as the recorded one did: too many ways to list.
 
-    prices   (n,) recorded, equally spaced, all positive
+    prices   (n,) recorded, equally spaced, all positive: `read_prices` reads them from a table
     initial  price at t = 0 (default: the last recorded)
     block    rows of the record between two decisions
     kind     'global' or 'independent', see above
@@ -271,21 +271,6 @@ class BootstrapPrices(Continuous):
         initial = prices[-1] if self.initial is None else self.initial
         object.__setattr__(self, "initial", number(initial, "initial", 0.0, above=True))
         object.__setattr__(self, "prices", prices)
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: str | Path,
-        columns: Sequence[str] = ("Date", "Price"),
-        initial: float | None = None,
-        block: int = 1,
-        kind: Literal["global", "independent"] = "global",
-    ) -> BootstrapPrices:
-        """Read a table with a date (YYYY-MM-DD) and a price column; rows in any order.
-
-        columns  their two names
-        """
-        return cls(read_prices(path, columns), initial, block, kind)
 
     @cached_property
     def log_prices(self) -> FloatArray:
@@ -328,7 +313,8 @@ class BootstrapPrices(Continuous):
 
 
 def read_prices(path: str | Path, columns: Sequence[str] = ("Date", "Price")) -> FloatArray:
-    """(n,) prices of a CSV table in the order of their dates; mistakes name row and column."""
+    """(n,) prices of a CSV table, with a column of dates (YYYY-MM-DD) and one of prices, in the
+    order of their dates; mistakes name row and column."""
     import polars as pl
 
     from counterplan.core.table import open_table_file
