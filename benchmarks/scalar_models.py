@@ -76,12 +76,12 @@ class ScalarHybrid:
     """x the mode's number, d the tanks, an action how much of each."""
 
     def __init__(self, problem: HybridVehicle, quantiles: int) -> None:
-        road = problem.road
-        self.horizon, self.quota = road.horizon, road.quota
-        self.recharge, self.capacity = road.recharge, road.capacity
-        self.mileage = [(float(gas), float(electric)) for gas, electric in road.mileage]
-        self.brakes = [bool(one) for one in road.brakes]
-        self.cumulative = [list(accumulate(float(p) for p in row)) for row in road.matrix]
+        self.horizon, self.quota = problem.horizon, problem.numbers.quota
+        self.recharge, self.capacity = problem.numbers.recharge, problem.units
+        self.mileage = [(float(gas), float(electric)) for gas, electric in problem.mileage]
+        self.brakes = [bool(one) for one in problem.brakes]
+        matrix = problem.chain.probabilities
+        self.cumulative = [list(accumulate(float(p) for p in row)) for row in matrix]
         gas, battery = problem.start.resource
         self.start = (int(np.argmax(problem.start.exogenous)), (int(gas), int(battery)))
 
@@ -188,5 +188,5 @@ def disagreement(problem: ExogenousModel, model: ScalarModel, seed: int = 0) -> 
 
 def _exogenous(problem: ExogenousModel, x: Any) -> Any:
     if isinstance(problem, HybridVehicle):
-        return np.eye(len(problem.road.matrix))[x]
+        return np.eye(len(problem.brakes))[x]
     return np.array([x])

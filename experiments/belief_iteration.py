@@ -120,17 +120,17 @@ class BeliefValue:
     """
 
     def __init__(self, problem: HybridVehicle, resolution: int | None = None) -> None:
-        road = problem.road
-        self.problem, self.driving = problem, np.flatnonzero(~road.brakes)
+        self.problem, self.driving = problem, np.flatnonzero(~problem.brakes)
         fine = FINE if len(self.driving) == 2 else COARSE
         self.grid = SimplexGrid(len(self.driving), resolution or fine)
-        beliefs = np.zeros((len(self.grid.points) + 1, len(road.brakes)))
+        beliefs = np.zeros((len(self.grid.points) + 1, len(problem.brakes)))
         beliefs[:-1, self.driving] = self.grid.points
-        beliefs[-1] = road.brakes
+        beliefs[-1] = problem.brakes
         matrix = np.array([self.following(belief) for belief in beliefs])
-        mileage, kinds = beliefs @ road.mileage, np.rint(beliefs @ road.brakes).astype(np.int64)
+        mileage = beliefs @ problem.mileage
+        kinds = np.rint(beliefs @ problem.brakes).astype(np.int64)
         chain = kinds, mileage, matrix
-        self.values: FloatArray = chain_values(problem.graph, chain, road.horizon, mileage, 1.0)
+        self.values: FloatArray = chain_values(problem.graph, chain, problem.horizon, mileage, 1.0)
 
     def value(self, state: State | None = None) -> float:
         """The grid's value: not below V*."""
@@ -146,7 +146,7 @@ class BeliefValue:
 
     def mixture(self, belief: FloatArray) -> FloatArray:
         """(N + 1,) a belief (S,) as a mixture of grid points."""
-        if self.problem.road.brakes @ belief > 0.5:
+        if self.problem.brakes @ belief > 0.5:
             return np.append(np.zeros(len(self.grid.counts)), 1.0)
         return np.append(self.grid.mixture(belief[self.driving]), 0.0)
 

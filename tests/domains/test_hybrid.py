@@ -34,7 +34,7 @@ LETTERS = "ABCDEF"
 
 def myopic(problem: HybridVehicle, by: Any = None) -> float:
     """At the start, of a policy that takes the most by these rates (the mileage), exactly."""
-    values = problem.myopic_values(problem.road.mileage if by is None else by)
+    values = problem.myopic_values(problem.mileage if by is None else by)
     return float(values[0, problem.chain.initial, problem.level_numbers(problem.start.resource)])
 
 
@@ -76,8 +76,8 @@ class TestReference:
         assert executed < problem.optimal_value() < hindsight < plug_in.values[0]
 
     def test_capacities_and_start_modes(self) -> None:
-        tight = [HybridVehicle(config).road.capacity for config in LETTERS]
-        half = [HybridVehicle(config, capacity="half").road.capacity for config in LETTERS]
+        tight = [HybridVehicle(config).units for config in LETTERS]
+        half = [HybridVehicle(config, capacity="half").units for config in LETTERS]
         assert tight == [10, 10, 19, 15, 18, 20]
         assert half == [20, 20, 38, 30, 36, 40]
         assert [THREE_MODES[config].start_mode for config in LETTERS] == [0, 1, 1, 1, 0, 1]
@@ -86,10 +86,10 @@ class TestReference:
 
 def every_path(problem: HybridVehicle) -> tuple[np.ndarray, np.ndarray]:
     """All paths of the modes (n, T, S) and their probabilities."""
-    S, T = len(problem.road.matrix), problem.horizon
+    S, T = len(problem.chain.probabilities), problem.horizon
     modes = np.array(list(itertools.product(range(S), repeat=T - 1)), dtype=int)
     modes = np.column_stack([np.full(len(modes), problem.chain.initial), modes])
-    chances = problem.road.matrix[modes[:, :-1], modes[:, 1:]].prod(axis=1)
+    chances = problem.chain.probabilities[modes[:, :-1], modes[:, 1:]].prod(axis=1)
     return np.eye(S)[modes], chances
 
 
@@ -130,9 +130,9 @@ def test_hindsight_equals_trying_everything(problem: HybridVehicle) -> None:
 def test_comparative_advantage_where_nothing_brakes(problem: HybridVehicle) -> None:
     """The dynamic program along the path equals the ranking, which applies there."""
     modes = np.random.default_rng(0).integers(2, size=(10, problem.horizon))
-    paths, tanks, quota = np.eye(3)[modes], problem.start.resource, problem.road.quota
+    paths, tanks, quota = np.eye(3)[modes], problem.start.resource, problem.numbers.quota
     quotas = np.clip(tanks.sum() - quota * np.arange(problem.horizon), 0.0, quota)
-    rates = paths @ problem.road.mileage
+    rates = paths @ problem.mileage
     ranked, _ = allocate_advantage(rates[:, :, 0], rates[:, :, 1], quotas, (tanks[0], tanks[1]))
     assert np.allclose(problem.allocate(paths).values, ranked, rtol=1e-9)
 
@@ -161,7 +161,7 @@ def test_losses_add_up(problem: HybridVehicle) -> None:
 @given(vehicles(horizon=5))
 def test_bounds_hold_the_optimal_value(problem: HybridVehicle) -> None:
     tables, rng = problem.bound_tables(300, seed=1), np.random.default_rng(0)
-    c = problem.road.capacity
+    c = problem.units
     for t in range(problem.horizon):
         for _ in range(10):
             mode, (gas, battery) = rng.integers(3), rng.integers(c + 1, size=2)
@@ -198,7 +198,7 @@ def test_modes_of_a_drive_cycle(tmp_path: Path) -> None:
     modes = drive_cycle_modes(table, seconds=5.0)
     assert set(modes.tolist()) == {0, 1, 2}
     problem = HybridVehicle("F", process=ResampledTraces.from_modes([modes], modes=3))
-    assert problem.road.matrix.shape == (3, 3)
+    assert problem.chain.probabilities.shape == (3, 3)
     decision = plan(problem, planner=UCT(simulations=200), seed=1)
     assert decision.bounds is not None
     assert decision.bounds.low <= problem.optimal_value() <= decision.bounds.high
@@ -244,8 +244,8 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
     ("numbers", "message"),
     [
         (([[1, 2, 3]] * 3, T1, 5, 2, 1), "mileage must be a row of two numbers"),
-        (([[1, np.inf]] * 3, T1, 5, 2, 1), "mileage must be finite"),
-        (([[1, 2], "x", [3, 4]], T1, 5, 2, 1), "mileage must be rows of two numbers"),
+        (([[1, np.inf]] * 3, T1, 5, 2, 1), "mileage must be a table of finite numbers"),
+        (([[1, 2], "x", [3, 4]], T1, 5, 2, 1), "mileage must be rows of numbers"),
         (([[1, 2]] * 3, [[0.5, 0.5, 0.5]] * 3, 5, 2, 1), "mode matrix row 0 sums to 1.5"),
         (([[1, 2]] * 4, T1, 5, 2, 1), "4 modes have a mileage, 3 a matrix row"),
         (([[1, 2]] * 3, T1, 0, 2, 1), "horizon must be at least 1"),

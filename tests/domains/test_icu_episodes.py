@@ -211,5 +211,7 @@ def test_the_worse_of_two_signs_counts() -> None:
 
 
 def test_everything_fails() -> None:
-    worst = points(fio2=1.0, pao2=50.0, platelets=5.0, bilirubin=20.0, pressure=50.0, creatinine=9.0)
+    worst = points(
+        fio2=1.0, pao2=50.0, platelets=5.0, bilirubin=20.0, pressure=50.0, creatinine=9.0
+    )
     assert sum(worst.values()) == 18

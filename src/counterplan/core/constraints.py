@@ -15,6 +15,10 @@ from counterplan.errors import InputError
 
 # How often an action must have been taken in such a state, if nobody says.
 LEAST = 3
+DOSES = (
+    "names listed actions, and doses are not listed: use low and high of Doses, by step where they "
+    "differ, or max_move and fixed_steps"
+)
 
 Allowed: TypeAlias = ArrayLike | Mapping[int, Iterable[int | str]]
 Forbidden: TypeAlias = ArrayLike | Iterable[tuple[int | str, int | str]]
@@ -136,14 +140,11 @@ class Constraints:
         costs = _cost_vector(self.change_costs, n_actions)
         return ResolvedConstraints(alternatives, nothing, costs)
 
-    def dose_limits(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """(T-1, d) by how much each dose may change."""
+    def dose_limits(self, shape: tuple[int, ...], wrong: str = DOSES) -> NDArray[np.float64]:
+        """(T-1, d) by how much each amount may change; `wrong` says why none is named by number."""
         for name in ("allowed", "forbidden", "change_costs"):
             if getattr(self, name) is not None:
-                raise InputError(
-                    f"constraints: {name} names listed actions, and doses are not listed: use low "
-                    "and high of Doses, by step where they differ, or max_move and fixed_steps"
-                )
+                raise InputError(f"constraints: {name} {wrong}")
         limit = np.full(shape, np.inf) if self.max_move is None else np.empty(shape)
         if self.max_move is not None:
             limit[:] = self._largest_move(shape[1])

@@ -9,16 +9,10 @@
 Every entry is a stripped text, "" where nothing is given; rows without any entry are left out. What
 is wrong is gathered, with row, column and value, before anything is used. Rows of a CSV file are
 numbered as editors number its lines, so the header is usually row 1; rows of a Parquet file count
-from 1, those of a frame from 0. How text files are packed, separated and encoded, and what sets off
-decimals, is recognised.
-
-What a file does not say is looked at, and said in one line:
-
-    separator   the one of , ; tab | that splits the first rows into as many fields as the header
-    encoding    UTF-8, UTF-16 with its mark, or else Windows-1252, of which Latin-1 is a part
-    decimals    over a whole column: 1,5 or 1.234,5 has a decimal comma, 1,234.5 and 1,234,567
-                commas between thousands. 1,234 alone may be either: other numbers of the column
-                tell, or those of other columns; where none does the table is refused
+from 1, those of a frame from 0. How text files are packed, separated and encoded is recognised, and
+what sets off decimals: over a whole column 1,5 or 1.234,5 has a decimal comma, 1,234.5 and
+1,234,567 commas between thousands. 1,234 alone may be either: other numbers of the column tell, or
+those of other columns; where none does the table is refused.
 
 Fields of CSV are split by Python's reader, strictly: quotes that are left open, rows with too few
 or too many fields and bytes that are no text are mistakes.

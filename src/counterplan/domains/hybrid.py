@@ -45,7 +45,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,6 +86,7 @@ from counterplan.planning.processes.modes import (
     ResampledTraces,
     drive_cycle_modes,
     modes_of_drive,
+    number_table,
 )
 from counterplan.planning.resource import Resource, ResourceProgram
 
@@ -122,17 +123,12 @@ class HybridConfig:
     recharge: int
 
     def __post_init__(self) -> None:
-        try:
-            mileage = np.asarray(self.mileage, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("mileage must be rows of two numbers, gas and electric") from None
-        if mileage.ndim != 2 or mileage.shape[1] != 2 or len(mileage) < 2:
+        mileage = number_table(self.mileage, "mileage")
+        if mileage.shape[1] != 2 or len(mileage) < 2:
             raise InputError(
                 "mileage must be a row of two numbers, gas and electric, for each mode, braking "
                 f"last; got shape {mileage.shape}"
             )
-        if not np.isfinite(mileage).all():
-            raise InputError("mileage must be finite")
         matrix = stochastic_matrix(self.matrix, "mode matrix")
         if len(matrix) != len(mileage):
             raise InputError(f"{len(mileage)} modes have a mileage, {len(matrix)} a matrix row")
@@ -198,23 +194,6 @@ SEVEN_MODES = {
 }
 
 
-class Road(NamedTuple):
-    """What the dynamic programs over the tanks read.
-
-    matrix   (S, S) of the modes
-    mileage  (S, 2)
-    brakes   (S,)
-    """
-
-    matrix: FloatArray
-    mileage: FloatArray
-    brakes: BoolArray
-    horizon: int
-    quota: int
-    recharge: int
-    capacity: int
-
-
 @dataclass(frozen=True, eq=False)
 class HybridVehicle(HasFutures):
     """A journey; mileage is to be maximised.
@@ -239,7 +218,7 @@ class HybridVehicle(HasFutures):
     def __post_init__(self) -> None:
         if not 0.0 <= number(self.accuracy, "accuracy") <= 1.0:
             raise InputError(f"accuracy must lie between 0 and 1, got {self.accuracy:g}")
-        _ = self.road, self.law  # checks the rest
+        _ = self.brakes, self.units, self.law  # checks the rest
 
     @cached_property
     def numbers(self) -> HybridConfig:
@@ -264,21 +243,24 @@ class HybridVehicle(HasFutures):
         return replace(self.process, indicators=True)
 
     @cached_property
-    def road(self) -> Road:
-        """What the dynamic programs read."""
-        numbers, chain, M = self.numbers, self.chain, self.numbers.modes
-        S = len(chain.probabilities)
+    def brakes(self) -> BoolArray:
+        """(S,) which of the process's modes brake."""
+        S, M = len(self.chain.probabilities), self.numbers.modes
         if S > M:
             raise InputError(
                 f"the process has a mode {S - 1}, but only modes 0 to {M - 1} have a mileage, the "
                 "last one braking"
             )
-        amounts = numbers.horizon, numbers.quota, numbers.recharge, self._units
-        return Road(chain.probabilities, numbers.rates[:S], np.arange(S) == M - 1, *amounts)
+        return np.asarray(np.arange(S) == M - 1)
 
     @property
-    def _units(self) -> int:
-        """c."""
+    def mileage(self) -> FloatArray:
+        """(S, 2) that of its modes."""
+        return self.numbers.rates[: len(self.brakes)]
+
+    @cached_property
+    def units(self) -> int:
+        """c, of either tank."""
         if not isinstance(self.capacity, str):
             return whole_number(self.capacity, "capacity", maximum=LARGEST_CAPACITY)
         parts = {"tight": 4, "half": 2}
@@ -291,15 +273,15 @@ class HybridVehicle(HasFutures):
         """The process of x."""
         if not self.hidden:
             return self.chain
-        driving = np.flatnonzero(~self.road.brakes)
-        if len(driving) == len(self.road.brakes):
+        driving = np.flatnonzero(~self.brakes)
+        if len(driving) == len(self.brakes):
             raise InputError("no mode brakes: the process never shows the last mode")
-        looks = np.eye(len(self.road.brakes))
+        looks = np.eye(len(self.brakes))
         others = max(len(driving) - 1, 1)
         looks[np.ix_(driving, driving)] = (1.0 - self.accuracy) / others
         looks[driving, driving] = self.accuracy if len(driving) > 1 else 1.0
         return HiddenModes(
-            self.chain.probabilities, self.road.mileage, looks, initial=self.chain.initial
+            self.chain.probabilities, self.mileage, looks, initial=self.chain.initial
         )
 
     @property
@@ -317,7 +299,7 @@ class HybridVehicle(HasFutures):
 
     @property
     def start(self) -> State:
-        return State(0, self.law.start, np.full(2, float(self.road.capacity)))
+        return State(0, self.law.start, np.full(2, float(self.units)))
 
     def successors(self, t: int, exogenous: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self.law.successors(t, exogenous)
@@ -325,7 +307,7 @@ class HybridVehicle(HasFutures):
     def actions(self, state: State) -> FloatArray:
         """(m, 2) every split of the quota, most gas first; nothing when braking."""
         self._check_state(state)
-        numbers, rows = self._kernel.parameters, np.empty((self.road.quota + 1, 2))
+        numbers, rows = self._kernel.parameters, np.empty((self.numbers.quota + 1, 2))
         x = np.array(state.exogenous, dtype=np.float64)
         return rows[: actions(numbers, state.t, x, np.rint(state.resource), rows)]
 
@@ -334,7 +316,7 @@ class HybridVehicle(HasFutures):
     ) -> tuple[FloatArray, FloatArray]:
         """Mileage (n,) and tanks (n, 2) after the step."""
         braking = self._brakes(exogenous)
-        used = np.where(braking, 0.0, np.minimum(self.road.quota, resource.sum(axis=1)))
+        used = np.where(braking, 0.0, np.minimum(self.numbers.quota, resource.sum(axis=1)))
         wrong = (actions < 0) | (actions > resource) | (actions.sum(axis=1) != used)[:, None]
         if wrong.any():
             i = int(np.argmax(wrong.any(axis=1)))
@@ -344,15 +326,15 @@ class HybridVehicle(HasFutures):
             )
         rewards = np.einsum("na,na->n", self._rates(exogenous), actions)
         after = resource - actions
-        recharged = after[:, 1] + self.road.recharge * braking
-        after[:, 1] = np.minimum(recharged, self.road.capacity)
+        recharged = after[:, 1] + self.numbers.recharge * braking
+        after[:, 1] = np.minimum(recharged, self.units)
         return np.where(braking, 0.0, rewards), after
 
     def feasible(
         self, t: int, exogenous: FloatArray, resource: FloatArray, wanted: FloatArray
     ) -> FloatArray:
         """(n, 2) the quota split as wanted, as far as the tanks and whole units allow."""
-        used = np.minimum(self.road.quota, resource.sum(axis=1))
+        used = np.minimum(self.numbers.quota, resource.sum(axis=1))
         total = wanted.sum(axis=1)
         share = np.divide(wanted[:, 0], total, out=np.ones(len(wanted)), where=total > 0)
         least, most = np.maximum(used - resource[:, 1], 0.0), np.minimum(used, resource[:, 0])
@@ -362,7 +344,7 @@ class HybridVehicle(HasFutures):
         return np.asarray(np.where(self._brakes(exogenous)[:, None], 0.0, split))
 
     def _check_state(self, state: State) -> None:
-        require_levels(state.t, state.resource, (self.road.capacity,) * 2, "a tank with")
+        require_levels(state.t, state.resource, (self.units,) * 2, "a tank with")
         levels = state.resource.tolist()
         if any(abs(level - round(level)) > WHOLE for level in levels):
             raise InputError(
@@ -375,10 +357,10 @@ class HybridVehicle(HasFutures):
             raise InputError(f"the state at t={state.t} has modes {belief}: give {wanted}")
 
     def _brakes(self, exogenous: FloatArray) -> BoolArray:
-        return np.asarray(self.beliefs(exogenous) @ self.road.brakes > 0.5)
+        return np.asarray(self.beliefs(exogenous) @ self.brakes > 0.5)
 
     def _rates(self, exogenous: FloatArray) -> FloatArray:
-        return np.asarray(self.beliefs(exogenous) @ self.road.mileage)
+        return np.asarray(self.beliefs(exogenous) @ self.mileage)
 
     def allocate(self, paths: FloatArray, state: State | None = None) -> Allocation:
         """What should have been used along (n, T - t, X). Where braking is only a probability
@@ -390,9 +372,9 @@ class HybridVehicle(HasFutures):
                 f"got {paths.shape}"
             )
         beliefs, tanks = self.beliefs(paths), np.asarray(at.resource)
-        braking = np.asarray(beliefs @ self.road.brakes)
+        braking = np.asarray(beliefs @ self.brakes)
         driving = np.maximum(1.0 - braking, SMALLEST)[:, :, None]
-        rates = (beliefs * ~self.road.brakes) @ self.road.mileage / driving
+        rates = (beliefs * ~self.brakes) @ self.mileage / driving
         uncertain = ((braking > SMALLEST) & (braking < 1.0 - SMALLEST)).any(axis=1)
         known = ~uncertain
         values, actions = np.empty(len(rates)), np.empty(rates.shape)
@@ -413,13 +395,13 @@ class HybridVehicle(HasFutures):
         self, rates: FloatArray, braking: FloatArray, tanks: FloatArray
     ) -> tuple[float, FloatArray]:
         """Value and actions (T, 2) of one expected path; rates are those of driving modes alone."""
-        capacity = float(self.road.capacity)
+        capacity = float(self.units)
         if capacity == 0:
             return 0.0, np.zeros_like(rates)
         gas = Resource(float(tanks[0]), capacity, spill=True)
-        change = self.road.recharge * braking
+        change = self.numbers.recharge * braking
         battery = Resource(float(tanks[1]), capacity, change=change, spill=True)
-        most = self.road.quota * (1.0 - braking)
+        most = self.numbers.quota * (1.0 - braking)
         program = ResourceProgram((gas, battery), np.column_stack([np.zeros_like(most), most]))
         found = allocate_transport(rates[None], program)
         return float(found.values[0]), found.actions[0]
@@ -440,7 +422,7 @@ class HybridVehicle(HasFutures):
 
     def best_if_seen(self, t: int, exogenous: FloatArray, resource: FloatArray) -> FloatArray:
         """(n, 2) the actions that would be best if modes were seen from the next step on."""
-        ahead = expected_ahead(self.road.matrix, self.optimum[t + 1])
+        ahead = expected_ahead(self.chain.probabilities, self.optimum[t + 1])
         return self.best_actions(exogenous, resource, self.beliefs(exogenous), ahead)
 
     def best_actions(
@@ -465,7 +447,7 @@ class HybridVehicle(HasFutures):
             )
         modes = self.chain.modes(exogenous)
         rewards, after = self.step(t, exogenous, resource, actions)
-        ahead = expected_ahead(self.road.matrix, self.optimum[t + 1])
+        ahead = expected_ahead(self.chain.probabilities, self.optimum[t + 1])
         best = self.optimum[t, modes, self.level_numbers(resource)]
         return np.asarray(best - rewards - ahead[modes, self.level_numbers(after)])
 
@@ -478,16 +460,16 @@ class HybridVehicle(HasFutures):
     @cached_property
     def optimum(self) -> FloatArray:
         """(T + 1, S, G) the best values where modes are observed, by the number of the level."""
-        return self._values(self.road.mileage, 1.0)
+        return self._values(self.mileage, 1.0)
 
     def myopic_values(self, by: ArrayLike) -> FloatArray:
         """(T + 1, S, G) the same of a policy that takes the most by rates (2,) or (S, 2), whatever
         follows: greedy by the mileage, gas or electricity first by (1, 0) or (0, 1)."""
         rates = np.asarray(by, dtype=np.float64)
-        return self._values(np.array(np.broadcast_to(rates, self.road.mileage.shape)), 0.0)
+        return self._values(np.array(np.broadcast_to(rates, self.mileage.shape)), 0.0)
 
     def _values(self, by: FloatArray, foresight: float) -> FloatArray:
-        chain = self.road.brakes.astype(np.int64), self.road.mileage, self.road.matrix
+        chain = self.brakes.astype(np.int64), self.mileage, self.chain.probabilities
         return np.asarray(chain_values(self.graph, chain, self.horizon, by, foresight))
 
     @cached_property
@@ -495,14 +477,13 @@ class HybridVehicle(HasFutures):
         """What may be done with tanks of c + 1 levels each, (gas, battery) being number
         gas (c + 1) + battery: kind 0 drives, every split of the quota, most gas first; kind 1
         brakes."""
-        road = self.road
-        c, gas = road.capacity, np.arange(road.quota, -1, -1)
+        c, gas = self.units, np.arange(self.numbers.quota, -1, -1)
         levels = np.stack(np.divmod(np.arange((c + 1) ** 2), c + 1), axis=1)
-        used = np.minimum(road.quota, levels.sum(axis=1))[:, None]
+        used = np.minimum(self.numbers.quota, levels.sum(axis=1))[:, None]
         driving = np.stack([np.broadcast_to(gas, (len(levels), len(gas))), used - gas], axis=2)
         left = levels[:, None] - driving
         possible = ((driving >= 0) & (left >= 0)).all(axis=2)
-        charged, number = levels + np.array([0, road.recharge]), np.array([c + 1, 1])
+        charged, number = levels + np.array([0, self.numbers.recharge]), np.array([c + 1, 1])
         after = np.full((2, *possible.shape), -1)
         after[0] = np.where(possible, left @ number, -1)
         after[1, :, 0] = np.minimum(charged, c) @ number
@@ -512,7 +493,7 @@ class HybridVehicle(HasFutures):
 
     def level_numbers(self, tanks: FloatArray) -> IntArray:
         """(...) the numbers of levels (..., 2) in the graph."""
-        return np.asarray(np.rint(tanks).astype(np.int64) @ [self.road.capacity + 1, 1])
+        return np.asarray(np.rint(tanks).astype(np.int64) @ [self.units + 1, 1])
 
     @cached_property
     def _listed(self) -> Solution:
@@ -523,9 +504,20 @@ class HybridVehicle(HasFutures):
         from counterplan.planning.search.kernel import Kernel
 
         block = self.law.kernel_parameters(self.horizon)
-        parameters = ROAD.pack(**self.road._asdict(), O=self._seen, process=block)
+        parameters = ROAD.pack(
+            capacity=self.units,
+            quota=self.numbers.quota,
+            recharge=self.numbers.recharge,
+            O=self._seen,
+            mileage=self.mileage,
+            brakes=self.brakes,
+            process=block,
+        )
         functions = {"actions": actions, "step": step, "policy": policy, "bounds": bounds}
-        sizes = {"most_actions": self.road.quota + 1, "most_successors": self.law.most_successors()}
+        sizes = {
+            "most_actions": self.numbers.quota + 1,
+            "most_successors": self.law.most_successors(),
+        }
         return Kernel.of(self, play, **functions, parameters=parameters, action_size=2, **sizes)
 
     @cached_property
@@ -537,16 +529,16 @@ class HybridVehicle(HasFutures):
 
         samples  paths, as many from every mode
         """
-        S, T, rng = len(self.road.matrix), self.horizon, generator(seed)
+        S, T, rng = len(self.chain.probabilities), self.horizon, generator(seed)
         each = -(-whole_number(samples, "samples", minimum=2) // S)
         paths = [self.chain.sample_paths(each, T, rng, 0, start) for start in np.eye(S)]
         modes = np.concatenate([path.argmax(axis=2) for path in paths])
-        kinds = self.road.brakes.astype(np.int64)[modes]
-        futures = kinds, self.road.mileage[modes], np.ones((len(modes), T + 1))
+        kinds = self.brakes.astype(np.int64)[modes]
+        futures = kinds, self.mileage[modes], np.ones((len(modes), T + 1))
         myopic = np.zeros((T + 1, self.graph.after.shape[1]))
         means, errors, counts = mean_regrets(self.graph, futures, myopic, modes, S)
         regrets = np.where(counts[:, :, None] < 2, np.inf, means + MARGIN * errors)
-        first = self.road.mileage, (1.0, 0.0), (0.0, 1.0)
+        first = self.mileage, (1.0, 0.0), (0.0, 1.0)
         greedy, *orders = (self.myopic_values(by)[:T] for by in first)
         below = orders if self.hidden else [np.maximum(*orders)]
         above = greedy + regrets
@@ -554,8 +546,8 @@ class HybridVehicle(HasFutures):
         before = np.array([np.maximum.reduce([above, *below]), *below])
         after = np.zeros_like(before)
         for k, t in np.ndindex(len(before), T - 1):
-            after[k, t] = expected_ahead(self.road.matrix, before[k, t + 1])
-        width = self.road.capacity + 1
+            after[k, t] = expected_ahead(self.chain.probabilities, before[k, t + 1])
+        width = self.units + 1
         return BOUND_TABLES.pack(values=after.reshape(*after.shape[:3], width, width))
 
     about: ClassVar[str] = (
@@ -604,7 +596,7 @@ class HybridVehicle(HasFutures):
         return (*(f"{fuel}{number}" for fuel in FUELS for number in numbers), "braking")
 
     def columns(self) -> Columns:
-        most = float(self.road.capacity)
+        most = float(self.units)
         speeds = (
             Column("speed", "the mean speed of this step in m/s", "amount"),
             Column("acceleration", "the mean acceleration of this step in m/s^2"),
@@ -649,7 +641,7 @@ class HybridColumns(Columns):
         modes = observed[:, 0].astype(np.int64)
         law = self.problem.law
         if not isinstance(law, HiddenModes):
-            return np.asarray(np.eye(len(self.problem.road.brakes))[modes])
+            return np.asarray(np.eye(len(self.problem.brakes))[modes])
         looks = np.asarray(law.probabilities)
         belief: FloatArray = np.eye(len(looks))[modes[0]]
         rows = [np.concatenate([law.mode_means[modes[0]], belief])]

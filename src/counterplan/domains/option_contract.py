@@ -30,7 +30,6 @@ from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
-from counterplan.core.compiled import njit
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import InputError
 from counterplan.planning.processes.base import number
@@ -171,66 +170,54 @@ def _basket(maturity: float, rate: float, step: float, cap: int, rows: str) -> B
 BASKETS = {key: _basket(*row) for key, row in _TABLE_13.items()}
 
 
-# --- One step of the backward induction, compiled ---------------------------------------------
+# --- One step of the backward induction -------------------------------------------------------
 
 # A put of strike 1 in log price y. `step` = (r dt, (r - q) dt, s): its discounting, the growth of
 # the price and the standard deviation of log S over one date. The date after is known by its edge,
 # below which it is exercised, and by the weighted values of holding on at ascending nodes above
 # the edge.
+Step: TypeAlias = tuple[float, float, float]
 
 # Densities this many deviations away are left out: exp(-9.5^2 / 2) = 3e-20.
 REACH = 9.5
 # Edges are found to this much.
 PRECISION = 1e-14
+# Log prices that are looked at together, near each other.
+CHUNK = 256
 
 
-@njit(cache=True)
-def normal_below(z):  # type: ignore[no-untyped-def]
-    """P(a standard normal <= z)."""
-    return 0.5 * math.erfc(-z * 0.7071067811865476)
+def held_values(
+    y: FloatArray, step: Step, edge: float, nodes: FloatArray, weighted: FloatArray
+) -> FloatArray:
+    """(n,) the values of not exercising at log prices y (n,), that is of the date after."""
+    from scipy.special import ndtr
 
-
-@njit(cache=True)
-def _held(y, step, edge, nodes, weighted):  # type: ignore[no-untyped-def]
-    """The value at y of not exercising, that is of the date after."""
     discounting, growth, s = step
-    mean = y + growth - 0.5 * s * s
+    mean, kept = y + growth - 0.5 * s * s, np.zeros(y.size)
     below = (edge - mean) / s
-    exercised = normal_below(below) - math.exp(y + growth) * normal_below(below - s)
-    kept = 0.0
-    for i in range(np.searchsorted(nodes, mean - REACH * s), nodes.size):
-        distance = (nodes[i] - mean) / s
-        if distance > REACH:
-            break
-        kept += weighted[i] * math.exp(-0.5 * distance * distance)
-    return math.exp(-discounting) * (exercised + kept / (s * math.sqrt(2.0 * math.pi)))
+    exercised = ndtr(below) - np.exp(y + growth) * ndtr(below - s)
+    order = np.argsort(mean)
+    for rows in (order[i : i + CHUNK] for i in range(0, y.size, CHUNK)):
+        ends = mean[rows[[0, -1]]] + np.array([-REACH, REACH]) * s
+        near = slice(*np.searchsorted(nodes, ends).tolist())
+        distance = (nodes[near] - mean[rows, np.newaxis]) / s
+        kept[rows] = np.exp(-0.5 * distance**2) @ weighted[near]
+    total = exercised + kept / (s * math.sqrt(2.0 * math.pi))
+    return np.asarray(math.exp(-discounting) * total)
 
 
-@njit(cache=True)
-def held_values(y, step, edge, nodes, weighted):  # type: ignore[no-untyped-def]
-    """(n,) the values of not exercising at log prices y (n,)."""
-    result = np.empty(y.size)
-    for i in range(y.size):
-        result[i] = _held(y[i], step, edge, nodes, weighted)
-    return result
+def exercise_edge(step: Step, edge: float, nodes: FloatArray, weighted: FloatArray) -> float:
+    """The log price where exercising and waiting are worth the same. There is one: at a price of 0
+    waiting is worth e^{-r dt} < 1, at the strike exercising is worth nothing."""
+    from scipy.optimize import brentq
 
+    def gain(y: float) -> float:
+        return -math.expm1(y) - float(held_values(np.array([y]), step, edge, nodes, weighted)[0])
 
-@njit(cache=True)
-def exercise_edge(step, edge, nodes, weighted):  # type: ignore[no-untyped-def]
-    """The log price where exercising and waiting are worth the same, by bisection. There is one:
-    at a price of 0 waiting is worth e^{-r dt} < 1, at the strike exercising is worth nothing."""
     low, high = -step[2], 0.0
-    while -math.expm1(low) < _held(low, step, edge, nodes, weighted):
+    while gain(low) < 0.0:
         low, high = 2.0 * low, low
-    while high - low > PRECISION:
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        if -math.expm1(middle) >= _held(middle, step, edge, nodes, weighted):
-            low = middle
-        else:
-            high = middle
-    return low
+    return float(brentq(gain, low, high, xtol=PRECISION))
 
 
 # --- What an option is worth ------------------------------------------------------------------
@@ -286,7 +273,7 @@ class Bermudan:
         if step[0] * left <= NEGLIGIBLE:
             return cls(option, ((-np.inf, *later[1:]),) * left + (later,))
         for _ in range(left):
-            edge = float(exercise_edge(step, *later))
+            edge = exercise_edge(step, *later)
             nodes, lengths = _quadrature(edge, step, left)
             later = edge, nodes, lengths * held_values(nodes, step, *later)
             dates.insert(0, later)
@@ -310,7 +297,7 @@ class Bermudan:
         return european(self.option, prices, dates_to_go)
 
 
-def _unit_put(option: OptionContract) -> tuple[float, float, float]:
+def _unit_put(option: OptionContract) -> Step:
     """The `step` of the put of strike 1 that stands for the option."""
     rate, dividend = option.rate, option.dividend
     if option.sign > 0:
@@ -319,9 +306,7 @@ def _unit_put(option: OptionContract) -> tuple[float, float, float]:
     return rate * option.step, (rate - dividend) * option.step, deviation
 
 
-def _quadrature(
-    edge: float, step: tuple[float, float, float], left: int
-) -> tuple[FloatArray, FloatArray]:
+def _quadrature(edge: float, step: Step, left: int) -> tuple[FloatArray, FloatArray]:
     """Nodes and lengths of composite Gauss-Legendre from the edge up."""
     _, growth, deviation = step
     highest = RANGE_WIDTH * deviation * np.sqrt(left) + abs(growth) * left

@@ -6,18 +6,8 @@ given part by part.
             ...                           # a list of 50 episodes, in order of first appearance
 
 The rows of an episode may lie anywhere in the table. Memory holds the names of episodes and a few
-hundred episodes at a time; all other numbers wait in a temporary file. What becomes of gaps:
-
-    refuse          a gap is a mistake (the default)
-    carry-forward   the last value before it in the same episode; where there is none, the mean, or
-                    for levels and labels a mistake
-    mean            of the column: of the table that a model is learned from, and of that table too
-                    when the model explains another
-    median          the last value before it in the same episode; where there is none, the median of
-                    the column after that; models remember it like a mean
-
-With the last three a gap in a fixed column is filled from another row of its episode where there is
-one. Every value that is filled in is counted.
+hundred episodes at a time; all other numbers wait in a temporary file. What becomes of gaps is said
+by `missing` of their columns (docs/schema.md); every value that is filled in is counted.
 """
 
 from __future__ import annotations

@@ -265,17 +265,9 @@ def _check_levels(episode: Episode, exogenous: int, done: Played) -> None:
 
 def _rules(problem: Problem, actions: FloatArray) -> tuple[BoolArray, FloatArray]:
     """(T,) steps that may change, and (A,) how far."""
-    rules = problem.constraints
-    for name in ("allowed", "forbidden", "change_costs"):
-        if getattr(rules, name) is not None:
-            raise InputError(
-                f"constraints: {name} names actions by number, but a planning problem has amounts: "
-                "use fixed_steps or max_move"
-            )
+    rules, movable = problem.constraints, np.ones(len(actions), dtype=np.bool_)
+    by_number = "names actions by number, but a planning problem has amounts: "
+    limits = rules.dose_limits(actions.shape, f"{by_number}use fixed_steps or max_move")
     rules.least(knows_data=False)
-    # Each step's own amounts as its only action, to have steps and moves checked.
-    rules.resolve_sequence(actions[:, None, :], np.zeros(len(actions), dtype=np.int64))
-    movable = np.ones(len(actions), dtype=np.bool_)
     movable[[int(step) for step in rules.fixed_steps]] = False
-    limit = np.inf if rules.max_move is None else np.asarray(rules.max_move, dtype=np.float64)
-    return movable, np.broadcast_to(limit, actions.shape[1:]).astype(np.float64)
+    return movable, limits.max(axis=0)

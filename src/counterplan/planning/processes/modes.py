@@ -115,7 +115,7 @@ class HiddenModes(Finite):
     prior: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        values = _table(self.values, "values")
+        values = number_table(self.values, "values")
         transitions = stochastic_matrix(self.matrix, "mode matrix")
         chances = stochastic_matrix(self.probabilities, "emission matrix", columns=len(values))
         M = len(transitions)
@@ -152,7 +152,8 @@ class HiddenModes(Finite):
         return HIDDEN_NUMBERS.pack(matrix=self.transitions, **numbers)
 
 
-def _table(values: ArrayLike, name: str) -> FloatArray:
+def number_table(values: ArrayLike, name: str) -> FloatArray:
+    """(n, m) finite numbers."""
     try:
         table = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
