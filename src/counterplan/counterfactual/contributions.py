@@ -153,6 +153,8 @@ class _World:
 
     def shares(self) -> FloatArray:
         """(T,) Shapley shares of the steps."""
+        from scipy.stats import hypergeom
+
         T = len(self.states)
         gains, ahead = [], np.zeros((0, 1))
         for t in range(T - 1, -1, -1):
@@ -163,21 +165,11 @@ class _World:
             ahead = (1.0 - part) * kept + part * np.pad(changed, ((0, 0), (1, 0)))
         result, mass = np.empty(T), np.ones((1, 1))
         for t in range(T):
-            result[t] = np.sum(_splits(t, T - 1 - t) * (mass @ gains[T - 1 - t])) / T
+            i, j = np.ogrid[: t + 1, : T - t]
+            chance = hypergeom.pmf(i, max(T - 1, 1), t, i + j)
+            result[t] = np.sum(chance * (mass @ gains[T - 1 - t])) / T
             part = np.arange(t + 2)[:, None] / (t + 1)
             kept, changed = mass @ self.kept[t][0], mass @ self.changed[t][0]
             mass = (1.0 - part) * np.pad(kept, ((0, 1), (0, 0)))
             mass = mass + part * np.pad(changed, ((1, 0), (0, 0)))
         return result
-
-
-def _splits(before: int, after: int) -> FloatArray:
-    """(before + 1, after + 1) the chance that, of i + j drawn from both, i come from before."""
-    from scipy.special import gammaln
-
-    def log_choose(n: Any, k: Any) -> Any:
-        return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-
-    i, j = np.ogrid[: before + 1, : after + 1]
-    ways = log_choose(before, i) + log_choose(after, j) - log_choose(before + after, i + j)
-    return np.asarray(np.exp(ways))

@@ -221,25 +221,14 @@ def _to_other_episodes(
     states: FloatArray, episode: IntArray, rng: np.random.Generator
 ) -> FloatArray:
     """Of some states, how far the nearest one of another episode is; inf if there is no other."""
-    from scipy.spatial import KDTree
+    from scipy.spatial.distance import cdist
 
-    tree = KDTree(states)
-    open_ones = rng.permutation(len(states))[:COMPARED]
-    found = np.full(len(open_ones), np.inf)
-    places = np.arange(len(open_ones))
-    wanted = 2
-    while len(places):
-        wanted = min(wanted, len(states))
-        asked = open_ones[places]
-        distance, neighbour = map(np.asarray, tree.query(states[asked], k=range(1, wanted + 1)))
-        other = episode[neighbour] != episode[asked][:, None]
-        known = other.any(axis=1)
-        nearest = distance[np.arange(len(asked)), other.argmax(axis=1)]
-        found[places[known]] = nearest[known]
-        if wanted == len(states):
-            break
-        places, wanted = places[~known], 4 * wanted
-    return found
+    found = []
+    for few in np.array_split(rng.permutation(len(states))[:COMPARED], COMPARED // 100):
+        apart = cdist(states[few], states)
+        apart[episode[few][:, None] == episode] = np.inf
+        found.append(apart.min(axis=1))
+    return np.concatenate(found)
 
 
 class Outlier(NamedTuple):
