@@ -79,6 +79,8 @@ class LearnedSCM(Drawn, LocationScaleSCM):
     network: ClassVar[type[Network]]
     replays: ClassVar[Callable[..., Replay]]
     format: ClassVar[TensorFormat]
+    # Fields that a file holds as they are, where there are any.
+    extras: ClassVar[tuple[str, ...]] = ("limits",)
 
     location: Network
     scale: Network
@@ -160,8 +162,6 @@ class LearnedSCM(Drawn, LocationScaleSCM):
         }
         arrays["noise_cholesky"] = self.noise_cholesky
         arrays |= self._more_arrays()
-        if self.limits is not None:
-            arrays["limits"] = self.limits
         if self.scaling is not None:
             arrays |= {name: getattr(self.scaling, name) for name in SCALING}
         arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
@@ -175,7 +175,7 @@ class LearnedSCM(Drawn, LocationScaleSCM):
 
     def _more_arrays(self) -> dict[str, FloatArray]:
         """What else belongs into a file; `format` names it."""
-        return {}
+        return {name: one for name in self.extras if (one := getattr(self, name)) is not None}
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -217,12 +217,8 @@ class LearnedSCM(Drawn, LocationScaleSCM):
             "scaling": Scaling(*given) if given else None,
             "about": entries["about"],
             "seen": Seen(*seen[:2], *map(float, seen[2])) if seen else None,
-            **{name: arrays[name] for name in cls._more_names() if name in arrays},
+            **{name: arrays[name] for name in cls.extras if name in arrays},
         }
-
-    @classmethod
-    def _more_names(cls) -> set[str]:
-        return set(cls.format.optional) - {*SCALING, *CATEGORIES, *SEEN}
 
     @property
     def held_out_loss(self) -> float:

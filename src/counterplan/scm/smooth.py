@@ -49,6 +49,7 @@ class SmoothSCM(LearnedSCM):
     network: ClassVar[type[Network]] = CosineNetwork
     replays = CosineReplay
     format: ClassVar[TensorFormat] = SMOOTH
+    extras: ClassVar[tuple[str, ...]] = ("limits", "draws", "form")
 
     location: CosineNetwork
     scale: CosineNetwork
@@ -165,17 +166,14 @@ class SmoothSCM(LearnedSCM):
         return np.concatenate([one.output, one.skip, one.action_skip, one.output_bias[:, None]], 1)
 
     def _more_arrays(self) -> dict[str, FloatArray]:
-        more = {"draws": self.draws, "form": self.form}
-        if self.effects is not None:
-            more |= dict(zip(EFFECTS, self.effects, strict=True))
-        return {name: array for name, array in more.items() if array is not None}
+        more = () if self.effects is None else zip(EFFECTS, self.effects, strict=True)
+        return super()._more_arrays() | dict(more)
 
     @classmethod
     def _parts(cls, arrays: dict[str, Any], entries: dict[str, Any]) -> dict[str, Any]:
-        parts = super()._parts(arrays, entries)
         given = array_group(arrays, EFFECTS, "effects")
-        kept = {name: part for name, part in parts.items() if name not in EFFECTS}
-        return kept | {"effects": Effects(*given) if given else None}
+        parts = super()._parts(arrays, entries)
+        return parts | {"effects": Effects(*given) if given else None}
 
     @property
     def dose_layers(self) -> Layers | None:

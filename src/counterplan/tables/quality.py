@@ -4,20 +4,7 @@ Actions that never vary leave nothing to learn, which is an error; all else is a
 (what is learned may well be wrong) or a note. Findings name rows, never episodes, so that models
 and reports may carry them.
 
-    outliers     cells outside the plausible range of their column, see `scm.transitions`
-    units        two groups of values, or jumps within episodes, a known factor apart; levels of a
-                 dose of which some never occur in an episode with the others
-    late         doses that the states of the row before tell better than those of their own row
-    totals       doses that grow from row to row and hardly ever fall within an episode
-    copies       columns with |r| > 0.999 between them; episodes that are there twice
-    identifiers  whole numbers that differ between all episodes or grow from row to row
-    leaks        columns that tell the action of their row or the next, the state of the next, or
-                 the outcome: sorted by the column, one row of each episode, nearly all neighbours
-                 have the same
-    positivity   a tree of a few questions grows on half of the episodes, to tell the action; of the
-                 other half, the share in leaves where it is nearly always the same
-    gaps         steps from or to a state that was filled in
-    size         fewer transitions than ENOUGH for each input of the model
+docs/how-to/explain-my-table.md has a line on each kind of finding; each is a check below.
 """
 
 from __future__ import annotations
@@ -427,7 +414,8 @@ def _leaks(table: _Table) -> Iterator[Finding]:
 
 
 def _tells(values: FloatArray, truth: FloatArray) -> bool:
-    """Whether values tell the truth, which is not nearly always the same."""
+    """Whether values tell the truth, which is not nearly always the same: in their order nearly all
+    neighbours have the same."""
     kinds, counts = np.unique(truth, return_counts=True)
     if len(truth) < FEWEST or counts.max() > (1.0 - RARE) * len(truth):
         return False
@@ -577,8 +565,8 @@ def _inputs(table: _Table, places: IntArray) -> Iterator[tuple[FloatArray, str, 
 def _leaves(
     inputs: Sequence[tuple[FloatArray, str, str]], taken: FloatArray, grown: BoolArray
 ) -> Iterator[tuple[BoolArray, str]]:
-    """The leaves of a tree of questions that best tell the action: which rows are in them, and in
-    words."""
+    """The leaves of a tree of questions that best tell the action, grown on half of the episodes:
+    which rows are in them, and in words."""
     levels = (taken[:, None] == np.unique(taken)).astype(np.float64)
 
     def split(node: BoolArray, words: tuple[str, ...]) -> Iterator[tuple[BoolArray, str]]:
