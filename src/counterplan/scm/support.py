@@ -224,7 +224,7 @@ def _to_other_episodes(
     from scipy.spatial.distance import cdist
 
     found = []
-    for few in np.array_split(rng.permutation(len(states))[:COMPARED], COMPARED // 100):
+    for few in np.array_split(rng.permutation(len(states))[:COMPARED], 1 + COMPARED // 100):
         apart = cdist(states[few], states)
         apart[episode[few][:, None] == episode] = np.inf
         found.append(apart.min(axis=1))

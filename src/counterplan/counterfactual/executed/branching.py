@@ -148,27 +148,32 @@ class StepProgram:
             most[s, j] = Program(wanted, matrix, one.low, one.high, *ends).solve()[j]
         return most
 
-    def relaxed(self, low: FloatArray, high: FloatArray, k: int) -> Relaxed | None:
-        """The optimum with z between (T,) bounds; None where nothing is possible."""
+    @cached_property
+    def _matrix(self) -> Any:
+        """The program's rows, those of what may move up and down by z, and the total of z."""
         from scipy.sparse import block_array, csr_matrix, diags_array, eye_array, kron
 
-        program, done, (down, up) = self._program, self.setting.done.actions, self._moves
-        (T, A), amounts = done.shape, len(self._places)
-        one = csr_matrix(
-            (np.ones(amounts), (np.arange(amounts), self._places)), (amounts, len(program.cost))
-        )
+        (T, A), amounts = self.setting.done.actions.shape, len(self._places)
+        places = np.ones(amounts), (np.arange(amounts), self._places)
+        one, (down, up) = csr_matrix(places, (amounts, len(self._program.cost))), self._moves
         steps: Any = kron(eye_array(T), np.ones((A, 1)))
         rows: list[list[Any]] = [
-            [program.matrix, None],
+            [self._program.matrix, None],
             [one, -diags_array(up) @ steps],
             [one, diags_array(down) @ steps],
             [None, np.ones((1, T))],
         ]
-        free, executed = np.full(amounts, np.inf), done.ravel() / self._size
+        return csr_matrix(block_array(rows))
+
+    def relaxed(self, low: FloatArray, high: FloatArray, k: int) -> Relaxed | None:
+        """The optimum with z between (T,) bounds; None where nothing is possible."""
+        program, (T, A) = self._program, self.setting.done.actions.shape
+        executed = self.setting.done.actions.ravel() / self._size
+        free = np.full(len(executed), np.inf)
         try:
             z = Program(
                 np.append(program.cost, np.zeros(T)),
-                csr_matrix(block_array(rows)),
+                self._matrix,
                 np.concatenate([program.low, -free, executed, [-np.inf]]),
                 np.concatenate([program.high, executed, free, [float(k)]]),
                 np.append(program.least, low),
