@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.counterfactual.discrete.laws import Law
+from counterplan.counterfactual.replay import CachedLaw, RowCache
 from counterplan.errors import InfeasibleError, InputError
+from counterplan.scm.tabular import Rows
 from counterplan.testing import random_allocation_problems, random_sequence_problems
 
 from .models import IndependentSCM
@@ -82,16 +86,72 @@ def test_any_discrete_model(seed: int) -> None:
     problem = random_instance(seed, barred=False)
     problem = Instance(problem.mdp, problem.episode, problem.k)
     changes = random_changes(seed, len(problem.episode), problem.mdp.n_actions)
-    own = IndependentSCM(problem.mdp)
-    found = cp.replay(own, problem.episode, changes)
-    paths = walks(found, problem, own)
-    assert found.value == pytest.approx(sum(p.probability * p.outcome for p in paths), abs=1e-9)
+    own, cache = IndependentSCM(problem.mdp), RowCache()
+    for _ in range(2):
+        found = cp.replay(own, problem.episode, changes, cache=cache)
+        paths = walks(found, problem, own)
+        assert found.value == pytest.approx(sum(p.probability * p.outcome for p in paths), abs=1e-9)
+    # Another model finds nothing of the first in the cache.
+    exact = cp.replay(problem.mdp, problem.episode, changes)
+    assert cp.replay(problem.mdp, problem.episode, changes, cache=cache).value == exact.value
 
 
-def small_instance() -> tuple[cp.TabularMDP, cp.Episode]:
+# --- The cache --------------------------------------------------------------------------------
+
+
+def laws(cache: RowCache | None = None) -> tuple[Law, CachedLaw]:
     rng = np.random.default_rng(0)
     mdp = cp.TabularMDP(rng.dirichlet(np.ones(6), size=(6, 3)), rng.normal(size=(6, 3)))
-    return mdp, cp.Episode([0, 3, 2, 5, 1], [0, 1, 2, 0, 1])
+    episode = cp.Episode([0, 3, 2, 5, 1], [0, 1, 2, 0, 1])
+    exact = Law(mdp, episode)
+    return exact, CachedLaw(mdp, episode, law=exact, cache=cache or RowCache())
+
+
+def same(one: Rows, other: Rows) -> bool:
+    pairs = zip(vars(one).values(), vars(other).values(), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+@given(st.lists(st.sets(st.integers(0, 17), min_size=1), min_size=1, max_size=6))
+def test_cached_rows_are_the_same_whatever_was_asked_before(asked: list[set[int]]) -> None:
+    exact, cached = laws()
+    later = replace(cached, first=1)
+    for ids in asked:
+        wanted = np.array(sorted(ids), dtype=np.int32)
+        for t in (0, 2):
+            assert same(cached.rows_at(t, wanted), exact.rows_at(t, wanted))
+            assert same(later.rows_at(t, wanted), exact.rows_at(t + 1, wanted))
+
+
+def test_cached_expectations_are_the_same_to_the_last_bit() -> None:
+    exact, cached = laws()
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        values = rng.normal(size=(6, 2))
+        values[0, 0] = -np.inf
+        wanted = np.array([0, 3, 17], dtype=np.int32)
+        for _ in range(2):
+            found = cached.expect(1, wanted, values)
+            assert np.array_equal(found, exact.expect(1, wanted, values))
+
+
+def test_a_cache_stays_within_its_size() -> None:
+    cache = RowCache(max_bytes=3_000)
+    _, cached = laws(cache)
+    for t in (0, 1, 2, 0, 1):
+        for start in range(17):
+            cached.rows_at(t, np.array([start, 17], dtype=np.int32))
+            assert 0 < cache.used <= 3_000
+    cache.add("large", object(), 3_001)
+    assert cache.find("large") == []
+
+
+def test_episodes_without_a_name_are_told_apart() -> None:
+    mdp, cache = laws()[0].mdp, RowCache()
+    for states in ([0, 3, 2], [0, 4, 2]) * 2:
+        episode = cp.Episode(states, [0, 1, 2])
+        alone = cp.replay(mdp, episode, {0: 2})
+        assert cp.replay(mdp, episode, {0: 2}, cache=cache).value == alone.value
 
 
 # --- Continuous states ------------------------------------------------------------------------
@@ -174,13 +234,13 @@ def test_amounts_that_cannot_be_spent_are_refused() -> None:
     ],
 )
 def test_bad_changes(changes: Any, message: str) -> None:
-    mdp, episode = small_instance()
+    exact, cached = laws()
     with pytest.raises(InputError, match=message) as raised:
-        cp.replay(mdp, episode, changes)
+        cp.replay(exact.mdp, cached.episode, changes)
     assert "\n" not in str(raised.value)
 
 
 def test_a_discrete_model_has_its_own_actions() -> None:
-    mdp, episode = small_instance()
+    exact, cached = laws()
     with pytest.raises(InputError, match="actions= is for continuous states"):
-        cp.replay(mdp, episode, {}, actions=[[1.0]])  # type: ignore[call-overload]
+        cp.replay(exact.mdp, cached.episode, {}, actions=[[1.0]])  # type: ignore[call-overload]

@@ -23,7 +23,7 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.limits import ProgressCallback
 from counterplan.core.result import Explanation, Status
-from counterplan.counterfactual.replay import replay
+from counterplan.counterfactual.replay import RowCache, replay
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
 from counterplan.explorer.lists import Items, collect, contains
@@ -62,7 +62,7 @@ class Cases(Items):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._explainer = run.explainer
+        self._explainer, self._rows = run.explainer, RowCache()
         layout = getattr(run.explainer, "layout", None)
         self._labels = labels_of(run.model if layout is None else layout)
         # Episodes by their id, as they were read.
@@ -231,7 +231,7 @@ class Cases(Items):
 
     def _replayed(self, episode: Episode, edits: Mapping[int, Any]) -> Any:
         problem = self._explainer.problem(episode)
-        return replay(**problem, episode=episode, changes=edits)
+        return replay(**problem, episode=episode, changes=edits, cache=self._rows)
 
     def _band(self, found: Any) -> tuple[Any, Any] | None:
         """(T, features) between which nine in ten members of the model see the course."""
