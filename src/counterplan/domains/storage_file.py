@@ -123,7 +123,9 @@ def _stated(document: dict[str, Any], prices: Path | None, horizon: int | None) 
 
 def _table(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f"{name} is {value!r}: write a table, [{name}...]")
+        header = f"{name}.NAME" if name in PARTS else name
+        said = "a list" if isinstance(value, list) else repr(value)
+        raise InputError(f"{name} is {said}: write a table in single brackets, [{header}]")
     return value
 
 

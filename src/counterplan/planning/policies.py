@@ -30,6 +30,7 @@ from counterplan.planning.model import (
     MakesFeasible,
     SamplesPaths,
     State,
+    numbers,
     offered,
     stepped,
 )
@@ -187,14 +188,15 @@ def futures(
 ) -> FloatArray:
     """(n, T - t, X) futures that begin with the state's x_t (default: the start)."""
     n = whole_number(n, "paths", minimum=1)
-    if isinstance(model, SamplesPaths):
-        return model.sample_paths(n, seed, state)
     t, first, _ = state or model.start
-    rng = generator(seed)
-    paths = np.empty((n, model.horizon - t, first.size))
+    shape = n, model.horizon - t, first.size
+    if isinstance(model, SamplesPaths):
+        return numbers(model.sample_paths(n, seed, state), f"sample_paths from t={t}", shape)
+    rng, paths = generator(seed), np.empty(shape)
     paths[:, 0] = first
-    for s in range(1, paths.shape[1]):
-        paths[:, s] = model.draw(t + s - 1, paths[:, s - 1], rng)
+    for s in range(1, shape[1]):
+        drawn = model.draw(t + s - 1, paths[:, s - 1], rng)
+        paths[:, s] = numbers(drawn, f"draw at t={t + s - 1}", (n, first.size))
     return paths
 
 

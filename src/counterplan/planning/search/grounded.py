@@ -3,7 +3,8 @@
 A model of one's own offers no bounds and no rollout policy, and random play says little about a
 stock that has to be managed. So first a *basis* is found, once per problem:
 
-    exact      V* by dynamic programming, where all states can be listed: nothing is searched
+    exact      V* by dynamic programming, where all states can be listed: nothing is searched;
+               of the actions that are offered, as all that is planned here
     lattice    the value on a lattice and the policy it makes, with up to three resource numbers
     a policy   else the best of: dual dynamic programming where steps are linear programs, the plan
                for expected values made anew or made once, and greed, played on common futures
@@ -67,7 +68,8 @@ if TYPE_CHECKING:
 
 # (seed, tables) -> (state, progress) -> the search's own decision
 Search: TypeAlias = Callable[[Any, FloatArray], Callable[..., Plan]]
-EXACT, CUTS = "exact value (dynamic program)", "cuts (dual dynamic programming)"
+EXACT = "exact value over the actions offered (dynamic program)"
+CUTS = "cuts (dual dynamic programming)"
 # Futures that policies, actions and the plan's value are judged by.
 POLICY_FUTURES, ACTION_FUTURES, VALUE_FUTURES = 64, 100, 400
 # Advice is to be quick: its futures are as many as make so many choices in all, but not fewer.
@@ -241,6 +243,7 @@ class Grounded:
         """search: begins a search whose leaves read a lattice; None: nothing is searched."""
         self._name, self._problem, self._risk, self._clip = name, problem, risk, clip
         self._search, self._begun, self._is_ready = search, dict[int, Any](), False
+        self._last: tuple[State | None, Any] = None, None  # of the decision before
         self.reseed(seed)
         clip_share(clip)
         self._size: int = remembered(problem, "tried", lambda: tried(problem))
@@ -283,6 +286,7 @@ class Grounded:
         if state.t == self._problem.horizon:
             return self._plan(np.empty((0, self._size)), np.empty(0), PlanStatus.OVER, "")
         basis = basis_of(self._problem, state, self._risk, progress)
+        self._last = state, basis
         action = np.asarray(basis.rule(state.t, *(one[None].copy() for one in state[1:]))[0])
         if basis.is_read and self._search is not None:
             return self._searched(state, basis, action, progress, resumed)
@@ -304,7 +308,9 @@ class Grounded:
         is_known = is_known and bool(np.isfinite(decision.values[decision.index]))
         if decision.status is PlanStatus.OVER or is_known:
             return decision
-        basis = basis_of(self._problem, state, self._risk)
+        last, basis = self._last
+        if last is not state:
+            basis = basis_of(self._problem, state, self._risk)
         if basis.exact:
             return decision
         paths = self._futures(VALUE_FUTURES, decision, basis, state)
