@@ -10,6 +10,7 @@ the default closes, paired with the optimal policy on the same futures:
 
     python benchmarks/own_problems.py --futures 200 --simulations 200 --write
     python benchmarks/own_problems.py --speed
+    python benchmarks/own_problems.py --advice
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import counterplan as cp
 from counterplan.planning.model import State
 from counterplan.planning.policies import KnownRule
 from counterplan.planning.processes.base import draw_paths
+from counterplan.planning.search import grounded
 from counterplan.planning.search.grounded import basis_of, on_lattice
 from counterplan.planning.search.planners import Session
 
@@ -438,6 +440,56 @@ def speed(name: str, simulations: int = 1000, repetitions: int = 10) -> str:
     )
 
 
+def met(truth: Truth, known: Any, count: int) -> list[tuple[State, int]]:
+    """States on the chain that the lattice's policy comes to, with mistakes; and their nodes."""
+    problem, rng, found = truth.problem, np.random.default_rng(3), list[tuple[State, int]]()
+    while len(found) < count:
+        _, x, d = problem.start
+        i = int(truth.chain.place(0, x[None])[0])
+        for t in range(problem.horizon):
+            x = truth.chain.numbers(t)[i]
+            if rng.random() < 0.25:
+                found.append((State(t, x, d), i))
+            offered = problem.actions(State(t, x, d))
+            action = known.actions(t, x[None], d[None])[0]
+            action = offered[rng.integers(len(offered))] if rng.random() < 0.2 else action
+            d = problem.step(t, x[None], d[None], action[None])[1][0].round(9)
+            i = int(rng.choice(len(truth.chain.points), p=truth.chain.matrix[i]))
+    return found[:count]
+
+
+def advice(name: str, simulations: int = 1000, states: int = 150) -> str:
+    """What compiled advice loses to V* in a decision, with the futures that it compares by and with
+    a hundred at least, and what the lattice's policy loses; processor time."""
+    problem = PROBLEMS[name]()
+    problem.numba = True
+    truth, known = Truth(problem), basis_of(problem, problem.start).known
+    asked, advisor = met(truth, known, states), cp.Advisor(problem, cp.UCT(simulations))
+
+    def loss(state: State, i: int, action: np.ndarray) -> float:
+        actions, totals, after = truth.options(state.t, state.exogenous, tuple(state.resource))
+        if state.t + 1 < problem.horizon:
+            ahead = [truth.chain.matrix[i] @ truth.ahead(state.t + 1, one) for one in after]
+            totals = totals + np.array(ahead)
+        return float(totals.max() - totals[np.abs(actions - action).sum(axis=1).argmin()])
+
+    usual, parts = (grounded.LEAST_ADVISED, grounded.ADVISED), []
+    for least, most in (usual, (100, 10**9)):
+        grounded.LEAST_ADVISED, grounded.ADVISED = least, most
+        losses, taken = list[float](), list[float]()
+        for state, i in asked:
+            began = time.process_time()
+            action = advisor.advise(state).action
+            taken.append(1000 * (time.process_time() - began))
+            losses.append(loss(state, i, action))
+        parts.append(
+            f"loses {np.mean(losses):.4f} (at most {max(losses):.3f}) in {np.median(taken):.1f} ms"
+        )
+    grounded.LEAST_ADVISED, grounded.ADVISED = usual
+    by_lattice = [loss(s, i, known.actions(s.t, *(p[None] for p in s[1:]))[0]) for s, i in asked]
+    return f"{name}: {parts[0]}; with 100 futures {parts[1]}; the lattice {np.mean(by_lattice):.4f}"
+
+
 def table(rows: list[Row], episodes: int, simulations: int) -> str:
     lines = [
         "# Own problems, planned by default",
@@ -468,11 +520,15 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--only", choices=PROBLEMS)
     parser.add_argument("--speed", action="store_true", help="plain Python against compiled")
+    parser.add_argument("--advice", action="store_true", help="what fewer futures cost")
     parser.add_argument("--write", action="store_true", help=f"to {RESULTS.name}")
     given = parser.parse_args()
     rows, chosen = [], [given.only] if given.only else list(PROBLEMS)
-    if given.speed:  # the warehouse is solved, not searched
-        print("\n".join(speed(name) for name in chosen if name != "warehouse"))
+    for wanted, measured in ((given.speed, speed), (given.advice, advice)):
+        for name in chosen if wanted else ():
+            if name != "warehouse":  # it is solved, not searched
+                print(measured(name), flush=True)
+    if given.speed or given.advice:
         return
     for name in chosen:
         rows.append(measure(name, given.futures, given.simulations))

@@ -216,6 +216,21 @@ class Flat(Pump):
         return rewards + sum([left.flat[k] for k in range(2)]), left
 
 
+class Sorted(Pump):
+    """Ties that numba puts in another order."""
+
+    def actions(self, state: State) -> Any:
+        found = np.array([[2.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
+        return found[np.argsort(found[:, 1])]
+
+
+class Rounded(Pump):
+    """round(2.675, 2) is 2.67 in Python and 2.68 in numba."""
+
+    def actions(self, state: State) -> Any:
+        return np.array([[round(state.resource[0], 2), 0.0]])
+
+
 class Half(Pump):
     """A variable that only some ways through the method give a value."""
 
@@ -251,6 +266,8 @@ def line_of(text: str) -> str:
         (Chosen, "draw", f"numba has no Generator.choice {line_of('generator.choice([')}"),
         (Flat, "step", f".flat is not checked by numba: use .ravel() {line_of('left.flat[k]')}"),
         (Half, "step", f"bonus is not always assigned {line_of('rewards + bonus')}"),
+        (Sorted, "actions", f"use argsort(kind='mergesort') {line_of('np.argsort(found')}"),
+        (Rounded, "actions", f"use np.round {line_of('round(state.resource')}"),
         (Helped, "step", line_of("math.fsum([")),
         (Global, "draw", "compiled it gives other numbers at t=0"),
     ],

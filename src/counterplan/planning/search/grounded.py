@@ -14,8 +14,8 @@ with what the basis does here, both followed by the basis, on the same fresh fut
 
     difference = mean_i (advised_i - basis_i)          in favour of what is advised
 
-Only what is better by two standard errors is advised; else the basis is followed, and the status
-says so. The value of a plan is what it earns on fresh futures: a feasible policy, executed, so a
+Only what is better by two standard errors (more where futures are few) is advised; else the basis
+is followed, and the status says so. The value of a plan is what it earns on fresh futures: a feasible policy, executed, so a
 bound on V* from the policy's side but for its standard error. An estimate on a lattice is no bound.
 
 With `risk` the decision is the one-step lookahead of the nested dynamic program (`risk`), exact
@@ -380,7 +380,8 @@ class Grounded:
         sign = sign_of(self._problem)
         pair = (self._after(state, one, basis, paths) for one in (found.action, action))
         gain = estimate(sign * np.subtract(*pair))
-        if gain.mean > CLEARLY * gain.se:
+        # Few futures may all miss what is rare and dear.
+        if gain.mean > CLEARLY * gain.se * (ACTION_FUTURES / len(paths)) ** 0.5:
             return found
         done = self._taking(found, action, found.stats["seconds"])
         return replace(done, status=PlanStatus.FOLLOWED)

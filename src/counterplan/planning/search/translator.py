@@ -14,7 +14,8 @@ of that class whose paths hold the same, and no other.
 
 Where numba would go on and Python would raise, it is made to raise (indices, divisors) or the
 method is refused: `.flat`, whose indices numba does not check, and variables that some way through
-a method leaves without a value. `why` says what stands in the way, and on which line of whose file.
+a method leaves without a value; likewise what it rounds or sorts in another way. `why` says what
+stands in the way, and on which line of whose file.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from counterplan.core.compiled import Within, njit
 analysis: Any = _analysis
 ir: Any = _ir
 ir_utils: Any = _ir_utils
+STABLE = "argsort(kind='mergesort')"
 # Numbers of a list that are spelt out.
 SPELT_OUT = 32
 # What stands in these folders is not the user's.
@@ -279,14 +281,26 @@ def refuse_unchecked(representation: Any) -> None:
         for label in blocks:
             ways = [given[one] | found.defmap[one] for one, _ in flow.predecessors(label)]
             given[label] = set.intersection(*ways) if ways else given[label]
+    names = dict[str, str]()  # of what is called
     for label, block in blocks.items():
         missing = {one for one in found.usemap[label] - given[label] if one.isidentifier()}
         for one in block.body:
             for name in missing & {var.name for var in one.list_vars()}:
                 raise UntranslatableError(f"{name} is not always assigned", one.loc)
             value = getattr(one, "value", None)
-            if isinstance(value, ir.Expr) and value.op == "getattr" and value.attr == "flat":
+            if isinstance(value, ir.Global):
+                names[one.target.name] = value.name
+            if not isinstance(value, ir.Expr):
+                continue
+            if value.op == "getattr":
+                names[one.target.name] = value.attr
+            called = names.get(value.func.name) if value.op == "call" else None
+            if value.op == "getattr" and value.attr == "flat":
                 raise UntranslatableError(".flat is not checked by numba: use .ravel()", one.loc)
+            if called == "argsort" and not value.kws:
+                raise UntranslatableError(f"ties have another order: use {STABLE}", one.loc)
+            if called == "round" and len(value.args) == 2:
+                raise UntranslatableError("round(x, n) is rounded otherwise: use np.round", one.loc)
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[no-untyped-call]
