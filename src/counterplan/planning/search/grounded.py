@@ -15,8 +15,9 @@ with what the basis does here, both followed by the basis, on the same fresh fut
     difference = mean_i (advised_i - basis_i)          in favour of what is advised
 
 Only what is better by two standard errors (more where futures are few) is advised; else the basis
-is followed, and the status says so. The value of a plan is what it earns on fresh futures: a feasible policy, executed, so a
-bound on V* from the policy's side but for its standard error. An estimate on a lattice is no bound.
+is followed, and the status says so. The value of a plan is what it earns on fresh futures: a
+feasible policy, executed, so a bound on V* from the policy's side but for its standard error. An
+estimate on a lattice is no bound.
 
 With `risk` the decision is the one-step lookahead of the nested dynamic program (`risk`), exact
 where states can be listed, else on the lattice.
