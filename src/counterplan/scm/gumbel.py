@@ -64,27 +64,36 @@ def _start_clocks(
     starts, entries = scratch[0][0], scratch[1]
     # Clocks that the observed row does not have start at once, and need no sorting. Most are such,
     # or most are not, but in no order: selected without branches, they are not guessed wrong.
-    rate, rivals = 0.0, 0
+    rate, rivals, at_entry, finish = 0.0, np.uint64(0), -1, np.inf
     for j in range(indices.shape[0]):
-        at_once = factual[np.uint32(indices[j])] == 0.0  # states are no places from the end
-        own = probabilities[j] if at_once else 0.0
+        # States are no places from the end; a number that may not be read would be a branch.
+        rival, probability = factual[np.uint32(indices[j])], probabilities[j]
+        at_once = rival == 0.0
+        own = probability if at_once else 0.0
         rate += own
         result[j] = own
         entries[rivals] = j
-        rivals += not at_once
-    finish, at_entry = np.inf, -1
-    for position in range(rivals):
-        if indices[entries[position]] == outcome:
-            at_entry = entries[position]
-            finish = factual[outcome] / probabilities[at_entry]
-    started = 0
+        rivals += np.uint64(not at_once)
+        at_entry = j if indices[j] == outcome else at_entry
+    at_entry = at_entry if factual[outcome] > 0.0 else -1
+    if at_entry >= 0:
+        finish = factual[outcome] / probabilities[at_entry]
+    started = np.uint64(0)
     for position in range(rivals):
         j = entries[position]
-        rival, probability = factual[indices[j]], probabilities[j]
-        if j != at_entry and starts_before(rival, probability, finish):
-            starts[started], entries[started] = rival / probability, j
-            started += 1
-    return rate, started, at_entry, finish
+        rival, probability = factual[np.uint32(indices[j])], probabilities[j]
+        starts[started], entries[started] = rival / probability, j
+        started += np.uint64((j != at_entry) & starts_before(rival, probability, finish))
+    return rate, np.int64(started), at_entry, finish
+
+
+@within
+def _segment(start: float, end: float, rate: float, density: float) -> tuple[float, float]:
+    """The integral of 1 / D^2 from start to end, and D there; infinity has no D."""
+    if end == np.inf:
+        return (1.0 / (rate * density) if rate > 0.0 else 0.0), density
+    after = density + rate * (end - start)
+    return ((end - start) / after) / density, after
 
 
 @within
@@ -106,36 +115,25 @@ def kernel_row(
     )
     sort_pairs(starts[:started], entries[:started])
 
-    # Forward: D at each start, and the integral over the segment that begins there.
-    density = 1.0
-    start = first = 0.0
-    for position in range(-1, started):
-        if position >= 0:
-            rate += probabilities[entries[position]]
-            start = starts[position]
-        end = starts[position + 1] if position + 1 < started else finish
-        if end == np.inf:
-            segment = 1.0 / (rate * density) if rate > 0.0 else 0.0
-        else:
-            length = end - start
-            after = density + rate * length
-            segment = (length / after) / density
-            density = after
-        if position >= 0:
-            segments[position] = segment
-        else:
-            first = segment
+    # Forward: D at each start, and the integral over the segment that ends there.
+    density, start = 1.0, 0.0
+    for position in range(started):
+        end = starts[position]
+        segments[position], density = _segment(start, end, rate, density)
+        rate += probabilities[entries[position]]
+        start = end
+    integral, density = _segment(start, finish, rate, density)
 
     # Backward: the integral from each start to the finish.
-    integral = 0.0
-    for position in range(started):
-        integral += segments[started - 1 - position]
-        segments[started - 1 - position] = integral
-    integral += first
+    for position in range(started - 1, -1, -1):
+        before = segments[position]
+        segments[position] = integral
+        integral += before
     for j in range(indices.shape[0]):
         result[j] *= integral
     for position in range(started):
-        result[entries[position]] = probabilities[entries[position]] * segments[position]
+        j = entries[position]
+        result[j] = probabilities[j] * segments[position]
     if at_entry >= 0 and finish < np.inf:
         result[at_entry] = 1.0 / density
 
@@ -293,27 +291,27 @@ def row_expectations(indptr: Any, indices: Any, probabilities: Any, values: Any)
 
 @within
 def _accumulate(indices: Any, weights: Any, factor: float, values: Any, total: Any) -> None:
-    """Write sum_j factor weights[j] values[indices[j]]. Four columns or fewer are summed in
-    registers; more of them side by side, so that the loads of a row do not wait for each other."""
-    columns = total.shape[0]
-    if columns > 4:
+    """Write sum_j factor weights[j] values[indices[j]], without what has no weight. Four columns or
+    fewer are summed in registers, two at a time; more of them side by side, so that the loads of a
+    row do not wait for each other."""
+    columns, is_summed = total.shape[0], total.shape[0] <= 4
+    for first in range(0, columns if is_summed else 0, 2):
+        second = min(first + 1, columns - 1)  # beyond the last column it is summed again
+        s0 = s1 = 0.0
+        for j in range(indices.shape[0]):
+            weight, row = weights[j] * factor, values[np.uint32(indices[j])]
+            s0 += weight * row[first]
+            s1 += weight * row[second]
+        total[first], total[second] = s0, s1
+        # No number: nothing times a value of -inf.
+        is_summed = is_summed and s0 == s0 and s1 == s1
+    if not is_summed:
         total[:] = 0.0
         for j in range(indices.shape[0]):
             weight, row = weights[j] * factor, values[indices[j]]
             if weight > 0.0:
                 for c in range(columns):
                     total[c] += weight * row[c]
-        return
-    # Beyond the last column it is summed again.
-    c1, c2, c3 = min(1, columns - 1), min(2, columns - 1), min(3, columns - 1)
-    s0 = s1 = s2 = s3 = 0.0
-    for j in range(indices.shape[0]):
-        weight, row = weights[j] * factor, values[np.uint32(indices[j])]
-        s0 += weight * row[0] if weight > 0.0 else 0.0
-        s1 += weight * row[c1] if weight > 0.0 else 0.0
-        s2 += weight * row[c2] if weight > 0.0 else 0.0
-        s3 += weight * row[c3] if weight > 0.0 else 0.0
-    total[0], total[c1], total[c2], total[c3] = s0, s1, s2, s3
 
 
 @within

@@ -147,31 +147,8 @@ EMPTY = 2.0
 
 
 @within
-def _pour(row: int, cap: float, value: float, left: Any, cells: Any) -> Any:
-    """Fill a known row with an outcome, up to its largest c_i; whether it is full.
-
-    left   (R,) what is left of rows, and
-    cells  (R, 3) their sums, and their first and last values
-    """
-    rest, cell, is_empty = left[row], cells[row], left[row] == EMPTY
-    rest = 1.0 if is_empty else rest
-    share = min(rest, cap)
-    if is_empty:
-        if share <= 0.0:
-            return False
-        cell[0], cell[1] = 0.0, value
-    cell[0] += share * value
-    cell[2] = value
-    rest -= share
-    left[row] = rest
-    return rest <= ROUNDING
-
-
-@within
-def _mean(row: int, left: Any, cells: Any) -> Any:
-    """The expectation under a row that is filled as far as it can be, which is then forgotten."""
-    total, first, last = cells[row]
-    rest, left[row] = left[row], 0.0
+def _mean(total: float, rest: float, first: float, last: float) -> float:
+    """The expectation under a row that is filled as far as it can be, but for a rest."""
     if rest == EMPTY:
         return np.nan
     if rest > 0.0:
@@ -190,12 +167,12 @@ def known_extremes(
     least   p_o
     turned  the rows by state, see `tabular.turned_rows`
     """
-    indptr, indices, q, _ = table
     (begins, owners, probabilities), (many, columns, fewer) = turned, wanted
-    n_rows = indptr.shape[0] - 1
-    left, cells = np.zeros(n_rows), np.empty((n_rows, 3))
+    n_rows = table[0].shape[0] - 1
+    # What is left of each row, and its sum and first value.
+    left, cells = np.zeros(n_rows), np.empty((n_rows, 2))
     number_of, result = np.empty(n_rows, np.int32), np.empty((rows.shape[0], columns))
-    entry_of = np.full(values.shape[0], -1, dtype=np.int64)
+    entry_of, open_ones = np.full(values.shape[0], -1), np.empty(n_rows, np.uint32)
     for i in range(rows.shape[0]):
         number_of[rows[i]] = i
     for c in range(columns):
@@ -206,27 +183,63 @@ def known_extremes(
         while passed < line.shape[0] and unfilled > few:
             state = line[passed]
             passed += 1
-            for x in range(begins[state], begins[state + 1]):
-                row = owners[x]
-                if left[row] > 0.0:
-                    cap = probabilities[x] / least
-                    if _pour(row, cap, values[state, c], left, cells):
-                        result[number_of[row], c] = _mean(row, left, cells)
-                        unfilled -= 1
+            # Which rows are open is not to be guessed: they are picked out without a branch.
+            n_open, value = np.uint64(0), values[state, c]
+            for x in range(np.uint64(begins[state]), np.uint64(begins[state + 1])):
+                open_ones[n_open] = x
+                n_open += np.uint64(left[np.uint32(owners[x])] > 0.0)
+            for x in open_ones[:n_open]:
+                row = np.uint32(owners[x])
+                rest = _pour(row, probabilities[x] / least, value, left[row], cells)
+                left[row] = rest
+                if rest <= ROUNDING:
+                    left[row] = 0.0
+                    result[number_of[row], c] = _mean(cells[row, 0], rest, cells[row, 1], value)
+                    unfilled -= 1
         for i in range(count if unfilled else 0):
-            row = rows[i]
-            if left[row] <= 0.0:
-                continue
-            for j in range(indptr[row], indptr[row + 1]):
-                entry_of[indices[j]] = j
-            for place in range(passed, line.shape[0]):
-                j = entry_of[line[place]]
-                if j >= 0 and _pour(row, q[j] / least, values[line[place], c], left, cells):
-                    break
-            for j in range(indptr[row], indptr[row + 1]):
-                entry_of[indices[j]] = -1
-            result[i, c] = _mean(row, left, cells)
+            if left[rows[i]] > 0.0:
+                order = line, passed, entry_of
+                result[i, c] = _filled_on(rows[i], least, table, values[:, c], order, left, cells)
     return result
+
+
+@within
+def _pour(row: Any, cap: float, value: float, rest: float, cells: Any) -> Any:
+    """Fill a known row, of which there is a rest, with an outcome, up to its largest c_i; what is
+    left of it."""
+    if rest == EMPTY:
+        if cap <= 0.0:
+            return rest
+        rest, cells[row, 0], cells[row, 1] = 1.0, 0.0, value
+    share = min(rest, cap)
+    cells[row, 0] += share * value
+    return rest - share
+
+
+@within
+def _filled_on(
+    row: int, least: float, table: Any, values: Any, order: Any, left: Any, cells: Any
+) -> float:
+    """The expectation under one row that is filled from a place in the line on.
+
+    order  the line, the place, and (S,) -1 before and after
+    """
+    (indptr, indices, q, _), (line, passed, entry_of) = table, order
+    for j in range(indptr[row], indptr[row + 1]):
+        entry_of[indices[j]] = j
+    rest, last = left[row], np.nan
+    for place in range(line.shape[0]):
+        j = entry_of[line[place]]
+        if j >= 0:
+            last = values[line[place]]
+            if place >= passed:
+                rest = _pour(row, q[j] / least, last, rest, cells)
+                if rest <= ROUNDING:
+                    break
+    for j in range(indptr[row], indptr[row + 1]):
+        entry_of[indices[j]] = -1
+    left[row] = 0.0
+    return _mean(cells[row, 0], rest, cells[row, 1], last)
 
 
 @within
