@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 
 from counterplan.core.compiled import entry, fetch_ahead, within
+from counterplan.core.episode import Episode
 from counterplan.core.shown import Drawn
-from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.tabular import Rows, TabularMDP, index_of
 
@@ -45,6 +46,9 @@ CLEARLY_LESS = 1.0 - 1e-14
 # Values of which there are more do not stay in the processor's cache: they are fetched so many rows
 # before they are needed.
 CACHED, AHEAD = 50_000, 3
+# Rows are kept by observed transition (see `KeptRows`) of tables with few entries, up to so many
+# numbers: 32 MB.
+SMALL_TABLE, MOST_KEPT = 10_000, 4_000_000
 # States are marked by their last bits: few enough that the marks stay in the fastest cache.
 MARKS = 4096
 
@@ -190,7 +194,7 @@ def sort_pairs(keys: Any, companions: Any) -> None:
 
 @within
 def expected_values(
-    factual: Any, marks: Any, outcome: int, table: Any, rows: Any, values: Any, wanted: Any
+    factual: Any, marks: Any, observed: Any, table: Any, rows: Any, values: Any, wanted: Any
 ) -> Any:
     """(rows, columns) expectations of the first columns of values (S, C) under the counterfactual
     rows of the ids in `rows`.
@@ -200,11 +204,13 @@ def expected_values(
     observed says nothing about a row that has none of the states of the observed one: there
     P(i) = q_i.
 
-    marks   (MARKS,) of all states of the observed row
-    wanted  how many rows, the first, ask for how many columns, and for how many the others do
+    marks     (MARKS,) of all states of the observed row
+    observed  the observed next state, and the counterfactual rows where they are kept (see
+              `KeptRows`), else nothing
+    wanted    how many rows, the first, ask for how many columns, and for how many the others do
     """
     indptr, indices, probabilities = table
-    many, columns, fewer = wanted
+    (outcome, kept), (many, columns, fewer) = observed, wanted
     result = np.empty((rows.shape[0], columns))
     widest = 0
     for row in rows:
@@ -225,7 +231,9 @@ def expected_values(
                 break
             rate += q[j]
         count = columns if number < many else fewer
-        if told:
+        if kept.shape[0] and not is_large:
+            _accumulate(targets, kept[start:end], 1.0, values, result[number, :count])
+        elif told:
             kernel_row(factual, outcome, targets, q, scratch, kernel)
             _accumulate(targets, kernel, 1.0, values, result[number, :count])
         else:
@@ -327,6 +335,54 @@ def _gather(indptr: Any, indices: Any, rows: Any) -> tuple[Any, Any]:
         start, end = indptr[rows[position]], indptr[rows[position] + 1]
         targets[starts[position] : starts[position + 1]] = indices[start:end]
     return starts, targets
+
+
+class KeptRows:
+    """The counterfactual rows of a small table by observed transition: episodes of one process
+    observe the same ones over and over. The first that are met are kept, until memory is full.
+
+    Threads may share it: what is kept stays as it is, and is known once it is there.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        entries, self._rows = len(rows.indices), rows
+        slots = MOST_KEPT // entries if entries <= SMALL_TABLE else 0
+        # A transition is an entry of the table: of the observed row, at what followed.
+        self._slot_of, self._free = np.full(entries if slots else 0, -1), iter(range(slots))
+        self._table = np.empty((max(slots, 1), entries if slots else 0))
+        self._asked: tuple[Episode | None, IntArray] = None, np.empty(0, dtype=np.int64)
+
+    @classmethod
+    def of(cls, rows: Rows) -> KeptRows:
+        """Those of a table."""
+        if "_kept" not in rows.__dict__:
+            rows.__dict__["_kept"] = cls(rows)
+        found: KeptRows = rows.__dict__["_kept"]
+        return found
+
+    def along(self, mdp: TabularMDP, episode: Episode) -> tuple[IntArray, FloatArray]:
+        """(T,) where those of each step are, -1 where they are not kept, and (n, nnz) all that are,
+        entry by entry like the table."""
+        asked, slots = self._asked  # several laws ask about an episode
+        if asked is not episode:
+            slots = np.full(len(episode), -1)
+            if len(self._slot_of):
+                entries = mdp.entries_of(episode)
+                slots[:-1] = self._slot_of[entries]
+                for t in np.flatnonzero(slots[:-1] < 0):
+                    slots[t] = self._keep(mdp, episode, t, entries[t])
+            self._asked = episode, slots
+        return slots, self._table
+
+    def _keep(self, mdp: TabularMDP, episode: Episode, t: int, entry: int) -> int:
+        slot = self._slot_of[entry] if self._slot_of[entry] >= 0 else next(self._free, -1)
+        if slot >= 0 > self._slot_of[entry]:
+            row = mdp.row_of[episode.states[t], episode.actions[t]]
+            factual, every = self._rows.dense(row, mdp.n_states), np.arange(len(self._rows))
+            made = kernel_rows(factual, episode.states[t + 1], *self._rows.arrays, every)
+            self._table[slot] = made[2]
+            self._slot_of[entry] = slot
+        return int(slot)
 
 
 @dataclass(frozen=True, eq=False)

@@ -194,7 +194,7 @@ class TabularMDP(Drawn):
     def _with(self, **parts: Any) -> Self:
         """The same model with other parts, which are taken as they are."""
         other = copy(self)
-        for derived in ("_last_rewards", "turned"):
+        for derived in ("_last_rewards", "largest_reward", "turned", "_rules"):
             other.__dict__.pop(derived, None)
         other.__dict__.update(parts)
         return other
@@ -276,22 +276,34 @@ class TabularMDP(Drawn):
     def check_episode(self, episode: Episode) -> None:
         """Raise unless every state, action and transition of the episode is possible here."""
         episode.check_range(self.n_states, self.n_actions)
-        states, actions, (indptr, indices, _) = episode.states, episode.actions, self.rows.arrays
-        rows = self.row_of[states[:-1], actions[: len(states) - 1]]
-        for t, (start, end) in enumerate(zip(indptr[rows], indptr[rows + 1], strict=True)):
-            state, action, after = states[t], actions[t], states[t + 1]
-            place = start + indices[start:end].searchsorted(after)
-            if place == end or indices[place] != after:
-                raise InputError(
-                    f"{episode.name}: the transition at t={t} (state {state}, action {action} -> "
-                    f"state {after}) has probability zero in the model, so nothing can be inferred "
-                    "from it; check the data or estimate the model with a prior"
-                )
+        if len(self.entries_of(episode)) < len(episode) - 1:
+            states, actions = episode.states, episode.actions
+            steps = zip(states, actions, states[1:], strict=False)
+            t = next(t for t, step in enumerate(steps) if not self.probability(*step))
+            raise InputError(
+                f"{episode.name}: the transition at t={t} (state {states[t]}, action {actions[t]} "
+                f"-> state {states[t + 1]}) has probability zero in the model, so nothing can be "
+                "inferred from it; check the data or estimate the model with a prior"
+            )
+
+    def entries_of(self, episode: Episode) -> IntArray:
+        """Of each transition of an episode that is possible, in order, its entry of `rows`."""
+        states, (indptr, indices, _) = episode.states, self.rows.arrays
+        rows = self.row_of[states[:-1], episode.actions[: len(states) - 1]]
+        lengths = indptr[rows + 1] - indptr[rows]
+        places = np.arange(lengths.sum()) + np.repeat(indptr[rows + 1] - lengths.cumsum(), lengths)
+        return places[indices[places] == np.repeat(states[1:], lengths)]
 
     @cached_property
     def turned(self) -> Turned:
         """The rows by state, see `turned_rows`."""
         return turned_rows(self.rows, self.n_states)
+
+    @cached_property
+    def largest_reward(self) -> float:
+        """The size of the largest finite reward: rounding is measured against it."""
+        both = (self.rewards, self._last_rewards)
+        return max(float(np.abs(r[np.isfinite(r)]).max(initial=0.0)) for r in both)
 
     @cached_property
     def _last_rewards(self) -> FloatArray:

@@ -26,7 +26,7 @@ from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting
 from counterplan.counterfactual.discrete.laws import Law
 from counterplan.errors import NotApplicableError
-from counterplan.scm.gumbel import kernel_row
+from counterplan.scm.gumbel import KeptRows, kernel_row
 
 # Larger lattices would cost more memory than the answer is worth.
 LARGEST_INDEX = 100_000
@@ -195,7 +195,7 @@ def push_most_likely(
 
 
 @njit(cache=True, nogil=True)
-def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any) -> Any:
+def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any, kept: Any) -> Any:
     """What the steps above find of a policy that is certain, along a whole episode of a Gumbel-Max
     model and to the last digit: (T, A) how likely each action is; the states and actions (2, T) of
     the likeliest path and its log probability; and how likely a pair is that was not seen.
@@ -204,6 +204,7 @@ def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any) -> Any:
     model   indptr, indices and probabilities of the rows, and row_of (S, A)
     policy  actions (T, S, K, 1), and how many budgets count
     seen    (S, A) pairs, empty where that is not asked
+    kept    see `gumbel.KeptRows.along`
     """
     (actions, columns), (indptr, indices, probabilities, row_of) = policy, model
     n_states, horizon, widest = row_of.shape[0], path.shape[1], np.diff(indptr).max()
@@ -218,7 +219,7 @@ def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any) -> Any:
         outcome, is_last = path[0, min(t + 1, horizon - 1)], t == horizon - 1
         _write_row(model, row_of[path[0, t], path[1, t]], 1.0, factual)
         for s in range(n_states):
-            formed = -1  # the action whose kernel row is at hand: budgets often do the same
+            formed, likely = -1, kernel  # the action whose row is at hand: budgets often do the same
             for c in range(columns):
                 if score[s, c] == -np.inf:
                     continue
@@ -231,14 +232,17 @@ def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any) -> Any:
                 targets = indices[indptr[row] : indptr[row + 1]]
                 if a != formed and not is_last:
                     q = probabilities[indptr[row] : indptr[row + 1]]
-                    kernel_row(factual, outcome, targets, q, scratch, kernel)
+                    likely = kept[1][max(kept[0][t], 0), indptr[row] : indptr[row + 1]]
+                    if kept[0][t] < 0:
+                        kernel_row(factual, outcome, targets, q, scratch, kernel)
+                        likely = kernel
                     for j in range(q.shape[0]):
-                        logs[j] = np.log(kernel[j]) if kernel[j] > 0.0 else -np.inf
+                        logs[j] = np.log(likely[j]) if likely[j] > 0.0 else -np.inf
                     formed = a
                 for j in range(0 if is_last else targets.shape[0]):
                     i = targets[j]
-                    after[0, i, left] += share * kernel[j]
-                    after[1, i, left] += kernel[j] * stays
+                    after[0, i, left] += share * likely[j]
+                    after[1, i, left] += likely[j] * stays
                     if score[s, c] + logs[j] > further[i, left]:
                         further[i, left] = score[s, c] + logs[j]
                         source[t + 1, i, left] = s * columns + c
@@ -512,7 +516,10 @@ class PolicyProcess:
         mdp, setting = self.law.mdp, self.setting
         model, policy = (*mdp.rows.arrays, mdp.row_of), (plain(self.table.actions), setting.k + 1)
         path, costs = setting.game[4], setting.constraints.costs
-        found: tuple[FloatArray, IntArray, float, float] = follow(path, model, policy, costs, seen)
+        kept = KeptRows.of(mdp.rows).along(mdp, setting.episode)
+        found: tuple[FloatArray, IntArray, float, float] = follow(
+            path, model, policy, costs, seen, kept
+        )
         return found
 
     def most_likely(self) -> Path:

@@ -89,7 +89,7 @@ def needed_rows(
     actions  (T, S, K, M) of the policy that is followed, of which the first columns count
     place    (R,) zeros before and after
     """
-    _, may_take, may, costs, path, _ = game
+    _, (begins, options), may, costs, path, _ = game
     t, states, row_of = where
     n_actions, elsewhere = row_of.shape[1], budgets_elsewhere(task, costs, columns)
     here, kept = path[0, t], path[1, t]
@@ -115,18 +115,16 @@ def needed_rows(
             if place[row] == 0 and state != here:
                 place[row], rows[count] = 1, row
                 count += 1
-        for action in range(n_actions if is_here else 0):
+        for action in options[begins[here] : begins[here + is_here]]:
             row = row_of[here, action]
-            if action != kept and may[t, action] and place[row] == 0 and may_take[here, action]:
+            if action != kept and may[t, action] and place[row] == 0:
                 place[row], rows[count] = 1, row
                 count += 1
         n_kept = count
-        for action in range(n_actions):
-            if action == kept or not may[t, action]:
-                continue
-            for state in states:
+        for state in states:
+            for action in options[begins[state] : begins[state + 1]]:
                 row = row_of[state, action]
-                if place[row] == 0 and may_take[state, action]:
+                if action != kept and may[t, action] and place[row] == 0:
                     place[row], rows[count] = 1, row
                     count += 1
     for row in rows[:count]:
@@ -201,14 +199,14 @@ def _best_change(
 ) -> None:
     """Write the best worth (C,) of a change in a state, and the first action that has it."""
     best, choice = change
-    rewards, may_take, may, costs, path, _ = game
+    rewards, (begins, options), may, costs, path, _ = game
     earned, kept = rewards[int(t == path.shape[1] - 1)], path[1, t]
     columns, most = best.shape[0], ahead.shape[1] - 1
     best[:] = -np.inf
     choice[:] = kept
-    for action in range(may.shape[1]):
+    for action in options[begins[state] : begins[state + 1]]:
         reward, cost = earned[state, action], costs[action]
-        if action == kept or not may[t, action] or not may_take[state, action]:
+        if action == kept or not may[t, action]:
             continue
         if reward > -np.inf:
             row = ahead[place[row_of[state, action]]]
@@ -267,7 +265,7 @@ def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -
             wanted = many, columns, max(0, min(columns, elsewhere - cheapest))
             needed += rows.shape[0] if wanted[2] else many
             put_factual(law, path[0, t], path[1, t], factual, True)
-            observed = factual, path[0, t + 1]
+            observed = factual, path[0, t + 1], law[6][0][t]
             ranked = rank_states(law, rows, after, every[begins[t + 1] : ends[t + 1]], columns)
             ahead = expectations(law, observed, rows, after, ranked, wanted)
             put_factual(law, path[0, t], path[1, t], factual, False)
@@ -281,27 +279,40 @@ rows_alone, step_alone = alone(needed_rows), alone(step_back)
 
 
 @entry
-def first_steps(arrays: Any, row_of: Any, pairs: Any, observed: Any, spread: bool) -> Any:
+def first_steps(arrays: Any, row_of: Any, takeable: Any, may: Any, path: Any) -> Any:
     """(S,) the first step at which each state can be reached: along the observed states, or from
-    any state reached before by the row of any pair; T where none leads to it."""
+    any state reached before by the row of an observed action or of an alternative, where there is
+    any: a pair (S, A) of an action that may be taken at a step (T, A). T where none leads to it."""
     indptr, indices, _ = arrays
-    horizon, n_states = observed.shape[0], row_of.shape[0]
+    horizon, (n_states, n_actions) = path.shape[1], row_of.shape
+    taken, ever = np.zeros(n_actions, dtype=np.bool_), np.zeros(n_actions, dtype=np.bool_)
+    for t in range(horizon):
+        taken[path[1, t]] = True
+        for action in range(n_actions):
+            ever[action] = ever[action] or may[t, action]
+    spread = False
+    for pair in range(n_states * n_actions):
+        if takeable[pair // n_actions, pair % n_actions] and ever[pair % n_actions]:
+            spread = True
+            break
     first = np.full(n_states, horizon, dtype=np.int64)
     queue = np.empty(n_states, dtype=np.int64)
     start = count = 0
     for t in range(horizon):
-        if first[observed[t]] == horizon:
-            first[observed[t]] = t
-            queue[count] = observed[t]
+        if first[path[0, t]] == horizon:
+            first[path[0, t]] = t
+            queue[count] = path[0, t]
             count += 1
         end = count
-        for i in range(start, end if spread else start):
-            for action in range(pairs.shape[1]):
-                if not pairs[queue[i], action]:
+        for i in range(start, end if spread and t + 1 < horizon else start):
+            if count == n_states:
+                break
+            for action in range(n_actions):
+                if not (taken[action] or (ever[action] and takeable[queue[i], action])):
                     continue
                 row = row_of[queue[i], action]
                 for j in range(indptr[row], indptr[row + 1]):
-                    if first[indices[j]] == horizon and t + 1 < horizon:
+                    if first[indices[j]] == horizon:
                         first[indices[j]] = t + 1
                         queue[count] = indices[j]
                         count += 1
@@ -420,34 +431,41 @@ class Setting:
     least: int = 0
     anywhere: bool = False
 
-    @cached_property
-    def scale(self) -> float:
-        """The size of the largest finite reward: rounding is measured against it."""
-        both = (self.mdp.rewards, self.mdp.rewards_at(0, 1))
-        return max(float(np.abs(r[np.isfinite(r)]).max(initial=0.0)) for r in both)
-
     def rewards_at(self, t: int) -> FloatArray:
         """(S, A) rewards at step t, -inf where a pair is forbidden."""
         return self._rewards[int(t == len(self.episode) - 1)]
 
-    @cached_property
+    @property
     def _rewards(self) -> tuple[FloatArray, FloatArray]:
         """Before the last step, and there."""
-        both = self.mdp.rewards, self.mdp.rewards_at(0, 1)
-        forbidden = self.constraints.forbidden
-        if not forbidden.any():
-            return both
-        return np.where(forbidden, -np.inf, both[0]), np.where(forbidden, -np.inf, both[1])
+        return self._rules[0]
 
-    @cached_property
+    @property
     def _open(self) -> BoolArray:
         """(S, A) pairs that may be taken as alternatives, whatever the step."""
-        found = ~self.constraints.forbidden
-        if self.mdp.admissible is not None:
-            found &= self.mdp.admissible
-        if self.least and self.mdp.visits is not None:
-            found &= self.mdp.visits >= self.least
-        return found
+        return self._rules[1]
+
+    @cached_property
+    def _rules(self) -> tuple[Any, ...]:
+        """What holds at every step, kept with the model, which is asked about many episodes under
+        the same rules: the rewards, and the pairs that may be alternatives, as a table and as lists
+        of actions, state by state, with where those of each begin."""
+        mdp, forbidden = self.mdp, self.constraints.forbidden
+        key = self.least, forbidden.tobytes()
+        known: tuple[Any, tuple[Any, ...]] = mdp.__dict__.get("_rules", (None, ()))
+        if known[0] != key:
+            rewards, found = (mdp.rewards, mdp.rewards_at(0, 1)), ~forbidden
+            if forbidden.any():
+                before, last = rewards
+                rewards = np.where(forbidden, -np.inf, before), np.where(forbidden, -np.inf, last)
+            if mdp.admissible is not None:
+                found &= mdp.admissible
+            if self.least and mdp.visits is not None:
+                found &= mdp.visits >= self.least
+            begins = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+            options = (np.flatnonzero(found) % mdp.n_actions).astype(np.int32)
+            known = mdp.__dict__["_rules"] = key, (rewards, plain(found), (begins, options))
+        return known[1]
 
     def takeable_at(self, t: int) -> BoolArray:
         """(S, A) the observed action, and the alternatives that may replace it."""
@@ -455,19 +473,19 @@ class Setting:
         takeable[:, self.episode.actions[t]] = True
         return np.asarray(takeable)
 
-    @property
+    @cached_property
     def _may(self) -> BoolArray:
         """(T, A) alternatives that may be taken at a step, whatever the state."""
         return np.asarray(self.constraints.alternatives & (self.constraints.costs <= self.k))
 
     @cached_property
     def game(self) -> tuple[Any, ...]:
-        """All of it as compiled functions take it: rewards before the last step and there, the
-        pairs that may be alternatives (S, A) and the actions that may at each step (T, A), costs
-        (A,), the observed states and actions (2, T), and the size of the rewards."""
+        """All of it as compiled functions take it: rewards before the last step and there, where
+        the alternatives of each state begin and their actions, those that may be taken at each step
+        (T, A), costs (A,), the observed states and actions (2, T), and the size of the rewards."""
         path = np.stack([self.episode.states, self.episode.actions])
-        costs = self.constraints.costs
-        return self._rewards, plain(self._open), self._may, costs, path, self.scale
+        rewards, _, options = self._rules
+        return rewards, options, self._may, self.constraints.costs, path, self.mdp.largest_reward
 
     def costs_at(self, t: int) -> NDArray[np.int64]:
         """(A,) budget units of taking each action; keeping the observed one is free."""
@@ -490,13 +508,11 @@ class Setting:
     @cached_property
     def _reach(self) -> tuple[IntArray, IntArray]:
         """The states in the order in which they can be reached, and how many can by each step."""
-        T, observed = len(self.episode), self.episode
+        T = len(self.episode)
         if self.anywhere:
             return np.arange(self.mdp.n_states), np.full(T, self.mdp.n_states)
-        pairs = self._open & self._may.any(axis=0)
-        spread = bool(pairs.any())
-        pairs[:, observed.actions] = True
-        first = first_steps(self.mdp.rows.arrays, self.mdp.row_of, pairs, observed.states, spread)
+        _, _, may, _, path, _ = self.game
+        first = first_steps(self.mdp.rows.arrays, self.mdp.row_of, self._open, may, path)
         order = np.argsort(first, kind="stable")
         return order, np.searchsorted(first[order], np.arange(T), side="right")
 

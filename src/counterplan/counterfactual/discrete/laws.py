@@ -47,6 +47,7 @@ from counterplan.errors import InputError
 from counterplan.scm.gumbel import (
     MARKS,
     GumbelMaxSCM,
+    KeptRows,
     expected_values,
     find_entry,
     kernel_rows,
@@ -120,7 +121,7 @@ def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> 
     A row is filled from one end, and full after about p_o of its outcomes: so many long rows share
     one order of all states. Short ones are sorted one by one.
     """
-    _, (indptr, _, _, _), _, _, _, (doubt, sign, _) = law
+    (indptr, _, _, _), (doubt, sign, _) = law[1], law[5]
     entries, n = 0, states.shape[0]
     for row in rows:
         entries += indptr[row + 1] - indptr[row]
@@ -338,7 +339,7 @@ def put_factual(law: Any, state: int, action: int, factual: Any, there: bool) ->
     """Write what is known of the row of an observed pair into what holds zeros, (3, S): as it is
     believed to be, the least and the largest it may be; and marks of its states, see
     `gumbel.expected_values`. Or take it away again."""
-    (starts, targets, p), (indptr, indices, lower, upper), _, row_of, own, _ = law
+    (starts, targets, p), (indptr, indices, lower, upper), _, row_of, own, _, _ = law
     rows, marks = factual
     row = row_of[state, action]
     for j in range(indptr[row], indptr[row + 1]):
@@ -357,13 +358,15 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
     law       the believed rows (indptr, indices, probabilities); those of the limits (indptr,
               indices, lower, upper), and these turned (see `known_extremes`) where they are long
               and known, else empty; (S, A) which of the latter a pair has; which of the former each
-              of them has, empty where they are the same; and (doubt, sign, assume)
-    observed  what is known of the observed pair, see `put_factual`, and what it led to
+              of them has, empty where they are the same; (doubt, sign, assume); and what is kept
+              of the believed rows, see `KeptRows.along`
+    observed  what is known of the observed pair, see `put_factual`, what it led to, and where what
+              is kept of it is
     ranked    see `rank_states`
     wanted    which columns, see `gumbel.expected_values`
     """
-    believed, limits, turned, _, own, (doubt, sign, assume) = law
-    (known, marks), outcome = observed
+    believed, limits, turned, _, own, (doubt, sign, assume), (_, kept) = law
+    (known, marks), outcome, slot = observed
     many, columns, fewer = wanted
     worst = np.empty((0, 0))
     if doubt > 0.0 and ranked.shape[0] and turned[0].shape[0]:
@@ -379,7 +382,8 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
         ids = np.empty(rows.shape[0], dtype=np.int32)
         for i in range(rows.shape[0]):
             ids[i] = own[rows[i]]
-    expected = expected_values(known[0], marks, outcome, believed, ids, values, wanted)
+    led = outcome, kept[max(slot, 0), : kept.shape[1] if slot >= 0 else 0]
+    expected = expected_values(known[0], marks, led, believed, ids, values, wanted)
     if doubt == 0.0:
         return expected
     for i in range(rows.shape[0]):
@@ -445,7 +449,8 @@ class Law:
         dials = (doubt, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume])
         known = doubt > 0.0 and self.sets is None and self.assume == "none"
         turned = self.mdp.turned if known else NOT_TURNED
-        return (indptr, indices, q), limits, turned, self._limited, own, dials
+        kept = KeptRows.of(self.mdp.rows).along(self.mdp, self.episode)
+        return (indptr, indices, q), limits, turned, self._limited, own, dials, kept
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
         """(rows, C): for each row id in `rows`, its expectation of each column of values (S, C).
@@ -479,7 +484,7 @@ class Law:
             factual = np.zeros((3, len(values))), np.zeros(MARKS, dtype=np.bool_)
             factual_alone(compiled, states[t], actions[t], factual, True)
             known = self.__dict__["_known"] = t, factual  # a step is asked about in parts
-        observed, wanted = (known[1], int(states[t + 1])), (len(rows), values.shape[1], 0)
+        observed, wanted = (known[1], int(states[t + 1]), -1), (len(rows), values.shape[1], 0)
         ranked = ranks_alone(compiled, rows, values, np.arange(len(values)), values.shape[1])
         return np.asarray(expectations_alone(compiled, observed, rows, values, ranked, wanted))
 
