@@ -15,6 +15,7 @@ import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
@@ -316,7 +317,7 @@ def results_table(found: Sequence[Answer], outcomes: Sequence[str]) -> pl.DataFr
     """One row per episode and budget; the columns of `outcomes` come last."""
     import polars as pl
 
-    schema = column_types(Answer) | {OUTCOME + name: pl.String() for name in outcomes}
+    schema = {**column_types(Answer), **{OUTCOME + name: pl.String() for name in outcomes}}
     return pl.DataFrame([one.row() for one in found], schema=schema, orient="row")
 
 
@@ -335,13 +336,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def column_types(kind: type) -> dict[str, Any]:
+@cache
+def column_types(kind: type) -> Mapping[str, Any]:
     """The columns of a table whose rows are dataclasses of this kind, with their types."""
     hints = get_type_hints(kind)
     return {name: _column_type(hints[name]) for name in column_names(kind)}
 
 
-def column_names(kind: Any) -> list[str]:
+@cache
+def column_names(kind: Any) -> Sequence[str]:
     """Of the fields of a dataclass those that are columns."""
     return [one.name for one in fields(kind) if one.metadata.get("column", True)]
 
@@ -393,7 +396,8 @@ def trajectories_table(explainer: Explainer, found: Sequence[Answer]) -> pl.Data
 def trajectory(explainer: Explainer, answer: Answer) -> dict[str, Any]:
     """The columns of an answer's trajectory, one row for each step."""
     found, T = answer.explanation, answer.steps
-    changed = np.isin(np.arange(T), [change.t for change in answer.changes])
+    changed = np.zeros(T, dtype=np.bool_)
+    changed[[change.t for change in answer.changes]] = True
     likely = explainer.change_probabilities(found)
     columns = {
         "episode_id": [answer.episode_id] * T,

@@ -322,11 +322,8 @@ class Explainer(ABC):
 
     def step_labels(self, T: int, states: Any, actions: Any) -> dict[str, list[str | None]]:
         """Names along a path of T steps, by the columns of a trajectory."""
-        found: dict[str, list[str | None]] = {}
-        if self.states is not None:
-            found["state_label"] = [self.states.name(int(state)) for state in states]
         names = [self.action_name(action) for action in actions]
-        return {**found, "action_label": [*names, *[None] * (T - len(names))]}
+        return {"action_label": [*names, *[None] * (T - len(names))]}
 
     def action_name(self, action: Any) -> str:
         layout, number = self.layout, int(action)
@@ -388,8 +385,7 @@ class DiscreteExplainer(Explainer):
         return None if self.layout is None else self.layout.no_action
 
     def rewards(self, episode: Episode, states: Any, actions: Any) -> FloatArray:
-        T, steps = len(states), enumerate(zip(states, actions, strict=True))
-        return np.array([self.mdp.rewards_at(t, T)[pair] for t, pair in steps])
+        return self.mdp.rewards_along(states, actions)
 
     def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
         from counterplan.tables.rewards import expected_after
@@ -421,6 +417,16 @@ class DiscreteExplainer(Explainer):
 
     def actions_taken(self, episode: Episode) -> list[Any]:
         return [None if a == self.no_action else int(a) for a in episode.actions]
+
+    def step_labels(self, T: int, states: Any, actions: Any) -> dict[str, list[str | None]]:
+        both = zip(("state_label", "action_label"), self._names, (states, actions), strict=True)
+        return {label: [names[int(one)] for one in along] for label, names, along in both}
+
+    @cached_property
+    def _names(self) -> tuple[list[str], list[str]]:
+        """Of all states, and of all actions."""
+        assert self.states is not None
+        return self.states.names(), [*map(self.action_name, range(self.mdp.n_actions))]
 
     def support(self, explanation: Any) -> Support:
         from counterplan.counterfactual.support import policy_support

@@ -244,11 +244,17 @@ class TabularMDP(Drawn):
 
     def outcome(self, episode: Episode) -> float:
         """The sum of rewards along an episode."""
-        T, total = len(episode), 0.0
+        total = 0.0
         # From the last step back, as solvers add: a policy that changes nothing earns exactly this.
-        for t in range(T - 1, -1, -1):
-            total += float(self.rewards_at(t, T)[episode.states[t], episode.actions[t]])
+        for reward in self.rewards_along(episode.states, episode.actions)[::-1].tolist():
+            total += reward
         return total
+
+    def rewards_along(self, states: IntArray, actions: IntArray) -> FloatArray:
+        """(T,) what each step of a path earns."""
+        found = self.rewards[states, actions]
+        found[-1] = self._last_rewards[states[-1], actions[-1]]
+        return found
 
     def state_name(self, state: int) -> str:
         """Its label, or its number where states have none."""
