@@ -155,7 +155,8 @@ def _solver_for(kind: Kind, problem: Problem, options: Options) -> Solver:
             f"{type(given).__name__} is for listed actions: leave solver= out where actions are "
             "Doses, or list the doses"
         )
-    if isinstance(solver, type) or not isinstance(solver, Solver):
+    # To look whether an object has all that it takes is slow.
+    if given is not None and (isinstance(given, type) or not isinstance(given, Solver)):
         raise InputError(f"solver is {solver!r}: pass an object such as baselines.Greedy()")
     if refusal := solver.refuses(problem):
         raise NotApplicableError(refusal)

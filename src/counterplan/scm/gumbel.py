@@ -40,6 +40,8 @@ from counterplan.scm.tabular import Rows, TabularMDP, index_of
 
 # Up to this many entries, insertion beats the general sort and allocates nothing.
 SHORT = 32
+# More are sorted in runs of so many.
+RUN = 8
 # Ratios p_i / q_i that are equal but for rounding must count as equal: the probability they would
 # leave is far below any error bound, but a value of -inf behind it is not.
 CLEARLY_LESS = 1.0 - 1e-14
@@ -159,12 +161,13 @@ def find_entry(indices: Any, state: int) -> int:
 def sort_pairs(keys: Any, companions: Any) -> None:
     """Sort keys ascending in place, the companions with them; equal ones stay in their order.
 
-    Runs of SHORT are sorted by insertion, and merged: NumPy's own sort and fancy indices take
-    seconds to compile.
+    Few are sorted by insertion, of more short runs, which are merged: NumPy's own sort and fancy
+    indices take seconds to compile.
     """
     n = keys.shape[0]
-    for start in range(0, n, SHORT):
-        for i in range(start + 1, min(start + SHORT, n)):
+    run = n if n <= SHORT else RUN
+    for start in range(0, n, max(run, 1)):
+        for i in range(start + 1, min(start + run, n)):
             key, companion = keys[i], companions[i]
             j = i - 1
             while j >= start and keys[j] > key:
@@ -175,18 +178,25 @@ def sort_pairs(keys: Any, companions: Any) -> None:
             companions[j + 1] = companion
     if n <= SHORT:
         return
-    run, other_keys, other_companions = SHORT, np.empty(n), np.empty(n)
+    other_keys, other_companions = np.empty(n), np.empty(n, dtype=np.int64)
     while run < n:
         for start in range(0, n, 2 * run):
             middle, end = min(start + run, n), min(start + 2 * run, n)
-            i, j = start, middle
-            for place in range(start, end):
-                if i < middle and (j >= end or keys[i] <= keys[j]):
-                    other_keys[place], other_companions[place] = keys[i], companions[i]
-                    i += 1
-                else:
-                    other_keys[place], other_companions[place] = keys[j], companions[j]
-                    j += 1
+            i, j, place = np.uint64(start), np.uint64(middle), np.uint64(start)
+            while i < np.uint64(middle) and j < np.uint64(end):
+                # Which is next is not to be guessed: both are read, and one is taken.
+                mine, others, my_own, their_own = keys[i], keys[j], companions[i], companions[j]
+                is_mine = mine <= others
+                other_keys[place] = mine if is_mine else others
+                other_companions[place] = my_own if is_mine else their_own
+                i += np.uint64(is_mine)
+                j += np.uint64(not is_mine)
+                place += np.uint64(1)
+            # What is left of one of them.
+            rest, at = np.int64(i if i < np.uint64(middle) else j), np.int64(place)
+            for more in range(end - at):
+                other_keys[at + more] = keys[rest + more]
+                other_companions[at + more] = companions[rest + more]
         for place in range(n):
             keys[place], companions[place] = other_keys[place], other_companions[place]
         run *= 2
