@@ -237,7 +237,7 @@ class PolicyWorld:
         self.start = self.place(0, int(setting.episode.states[0]), setting.k)
         # What stands for minus infinity, since a search adds and averages: more than all steps can
         # make up for, and no more, since searches explore in proportion to what returns span.
-        self.worst = -(1.0 + 2.0 * self.horizon * setting.scale)
+        self.worst = -(1.0 + 2.0 * self.horizon * setting.mdp.largest_reward)
         self._numbers = self._packed()
 
     def place(self, t: int, state: int, left: int) -> State:

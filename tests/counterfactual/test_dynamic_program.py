@@ -22,6 +22,7 @@ from counterplan.counterfactual.discrete.budget_dp import prepare
 from counterplan.counterfactual.discrete.dynamic_program import evaluate, outcome_bounds, solve
 from counterplan.counterfactual.discrete.laws import Law
 from counterplan.errors import InfeasibleError, InputError
+from counterplan.scm import gumbel
 from counterplan.testing import random_episode, random_transitions
 
 from .support import best_policy_value, close, finite_horizon_value, random_instance
@@ -45,6 +46,27 @@ def test_equals_brute_force(seed: int) -> None:
     # Following the policy through every history gives back its value.
     replayed = oracle.policy_value(problem.mdp, found)
     assert replayed == pytest.approx(found.value, abs=EXACT)
+
+
+@given(SEEDS, st.integers(1, 4))
+def test_kept_rows_change_no_digit(seed: int, slots: int) -> None:
+    """With room for no transition, for some and for all of them the answers are the same, with
+    values of -inf, too; asked again, when all are there, as well."""
+    problem = random_instance(seed)
+    cells = problem.mdp.n_states * len(problem.mdp.rows)
+    found = []
+    for most in (0, slots * cells, 10**6, None):
+        with pytest.MonkeyPatch.context() as patch:
+            if most is not None:
+                patch.setattr(gumbel, "MOST_KEPT", most)
+                problem.mdp.rows.__dict__.pop("_kept", None)
+            with suppress(InfeasibleError):
+                ask = (problem.mdp, problem.episode, problem.k)
+                one = cp.explain(*ask, constraints=problem.constraints, doubt=0.3)
+                path, likely = one.most_likely, one.change_probabilities().tobytes()
+                told = path.states.tobytes(), path.actions.tobytes(), path.probability, likely
+                found.append((one.value, one.bound, one.guaranteed, *told))
+    assert all(one == found[0] for one in found)
 
 
 @given(SEEDS)

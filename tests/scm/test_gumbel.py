@@ -8,8 +8,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from counterplan import GumbelMaxSCM, TabularMDP
+from counterplan.core.compiled import alone
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import SHORT
+from counterplan.scm.gumbel import SHORT, sort_pairs
 
 from .support import exact_kernel, fractions_of, kernel, model_of, quadrature, questions
 
@@ -233,3 +234,13 @@ def test_tiny_probabilities_do_not_overflow() -> None:
     shares = scm.sampled_row(0, 0, 1, 0, 1, samples=1_000, seed=0)
     # State 0 was all but impossible, so its noise is free: it wins with probability 1/2.
     assert abs(shares[0] - 0.5) <= 5.0 * np.sqrt(0.25 / 1_000)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, SHORT, SHORT + 1, 3 * SHORT, 1_000])
+def test_pairs_are_sorted_and_equals_stay_in_order(n: int) -> None:
+    keys, companions = np.random.default_rng(n).integers(0, 9, n) / 8.0, np.arange(n)
+    order = np.argsort(keys, kind="stable")
+    wanted = keys[order]
+    alone(sort_pairs)(keys, companions)
+    assert (companions == order).all()
+    assert (keys == wanted).all()

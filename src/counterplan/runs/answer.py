@@ -323,7 +323,8 @@ def results_table(found: Sequence[Answer], outcomes: Sequence[str]) -> pl.DataFr
 
 def row_of(answer: Any) -> dict[str, Any]:
     """The fields of a dataclass that are columns, in plain lists and dictionaries."""
-    return {name: _plain(getattr(answer, name)) for name in column_names(type(answer))}
+    kind: type = type(answer)
+    return {name: _plain(getattr(answer, name)) for name in column_names(kind)}
 
 
 def _plain(value: Any) -> Any:

@@ -48,8 +48,8 @@ CLEARLY_LESS = 1.0 - 1e-14
 # Values of which there are more do not stay in the processor's cache: they are fetched so many rows
 # before they are needed.
 CACHED, AHEAD = 50_000, 3
-# Rows are kept by observed transition (see `KeptRows`) of tables with few entries, up to so many
-# numbers: 32 MB.
+# Rows are kept by observed transition (see `KeptRows`) where all of a table are not more than so
+# many numbers, up to so many in all: 32 MB.
 SMALL_TABLE, MOST_KEPT = 10_000, 4_000_000
 # States are marked by their last bits: few enough that the marks stay in the fastest cache.
 MARKS = 4096
@@ -64,7 +64,7 @@ def starts_before(factual: float, probability: float, finish: float) -> bool:
 @within
 def _start_clocks(
     factual: Any, outcome: int, indices: Any, probabilities: Any, scratch: Any, result: Any
-) -> tuple[float, int, int, float]:
+) -> tuple[float, Any, int, float]:
     """Write when clocks start, and which they are, and q_i of those that start at once; the rate of
     these, how many others start, the entry of o (-1 if it has none) and when o rings."""
     starts, entries = scratch[0][0], scratch[1]
@@ -182,21 +182,20 @@ def sort_pairs(keys: Any, companions: Any) -> None:
     while run < n:
         for start in range(0, n, 2 * run):
             middle, end = min(start + run, n), min(start + 2 * run, n)
-            i, j, place = np.uint64(start), np.uint64(middle), np.uint64(start)
-            while i < np.uint64(middle) and j < np.uint64(end):
+            one, two, place = start, middle, start
+            while one < middle and two < end:
                 # Which is next is not to be guessed: both are read, and one is taken.
-                mine, others, my_own, their_own = keys[i], keys[j], companions[i], companions[j]
-                is_mine = mine <= others
-                other_keys[place] = mine if is_mine else others
-                other_companions[place] = my_own if is_mine else their_own
-                i += np.uint64(is_mine)
-                j += np.uint64(not is_mine)
-                place += np.uint64(1)
-            # What is left of one of them.
-            rest, at = np.int64(i if i < np.uint64(middle) else j), np.int64(place)
-            for more in range(end - at):
-                other_keys[at + more] = keys[rest + more]
-                other_companions[at + more] = companions[rest + more]
+                key, other, mine, others = keys[one], keys[two], companions[one], companions[two]
+                is_first = key <= other
+                other_keys[place] = key if is_first else other
+                other_companions[place] = mine if is_first else others
+                one += int(is_first)
+                two += int(not is_first)
+                place += 1
+            rest = one if one < middle else two  # of one of them
+            for more in range(end - place):
+                other_keys[place + more] = keys[rest + more]
+                other_companions[place + more] = companions[rest + more]
         for place in range(n):
             keys[place], companions[place] = other_keys[place], other_companions[place]
         run *= 2
@@ -222,6 +221,9 @@ def expected_values(
     indptr, indices, probabilities = table
     (outcome, kept), (many, columns, fewer) = observed, wanted
     result = np.empty((rows.shape[0], columns))
+    if kept.shape[0] and values.size <= CACHED:
+        _sum_kept(kept, rows, values, result)
+        return result
     widest = 0
     for row in rows:
         widest = max(widest, indptr[row + 1] - indptr[row])
@@ -241,14 +243,32 @@ def expected_values(
                 break
             rate += q[j]
         count = columns if number < many else fewer
-        if kept.shape[0] and not is_large:
-            _accumulate(targets, kept[start:end], 1.0, values, result[number, :count])
-        elif told:
+        if told:
             kernel_row(factual, outcome, targets, q, scratch, kernel)
             _accumulate(targets, kernel, 1.0, values, result[number, :count])
         else:
             _accumulate(targets, q, 1.0 / rate, values, result[number, :count])
     return result
+
+
+@within
+def _sum_kept(kept: Any, rows: Any, values: Any, result: Any) -> None:
+    """Write the expectations of the first columns of values under some rows of those that are kept,
+    state by state, all rows side by side: what each adds up is in the order of its states."""
+    n_states, n_rows = values.shape[0], kept.shape[0] // values.shape[0]
+    total = np.empty(n_rows)
+    for c in range(result.shape[1]):
+        total[:] = 0.0
+        for state in range(n_states):
+            value, weights = values[state, c], kept[state * n_rows : (state + 1) * n_rows]
+            if np.isfinite(value):
+                for row in range(n_rows):
+                    total[row] += weights[row] * value
+            else:
+                for row in range(n_rows):
+                    total[row] += weights[row] * value if weights[row] > 0.0 else 0.0
+        for number in range(rows.shape[0]):
+            result[number, c] = total[rows[number]]
 
 
 @entry
@@ -354,43 +374,46 @@ class KeptRows:
     Threads may share it: what is kept stays as it is, and is known once it is there.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        entries, self._rows = len(rows.indices), rows
-        slots = MOST_KEPT // entries if entries <= SMALL_TABLE else 0
+    def __init__(self, mdp: TabularMDP) -> None:
+        entries, cells = len(mdp.rows.indices), mdp.n_states * len(mdp.rows)
+        slots = MOST_KEPT // cells if cells <= SMALL_TABLE else 0
         # A transition is an entry of the table: of the observed row, at what followed.
         self._slot_of, self._free = np.full(entries if slots else 0, -1), iter(range(slots))
-        self._table = np.empty((max(slots, 1), entries if slots else 0))
-        self._asked: tuple[Episode | None, IntArray] = None, np.empty(0, dtype=np.int64)
+        self._table = np.empty((max(slots, 1), cells if slots else 0))
+        self._asked: tuple[Episode | None, Any, IntArray] = None, None, np.empty(0, dtype=np.int64)
 
     @classmethod
-    def of(cls, rows: Rows) -> KeptRows:
-        """Those of a table."""
-        if "_kept" not in rows.__dict__:
-            rows.__dict__["_kept"] = cls(rows)
-        found: KeptRows = rows.__dict__["_kept"]
+    def of(cls, mdp: TabularMDP) -> KeptRows:
+        """Those of a table, whatever its rewards."""
+        known = mdp.rows.__dict__
+        if "_kept" not in known:
+            known["_kept"] = cls(mdp)
+        found: KeptRows = known["_kept"]
         return found
 
     def along(self, mdp: TabularMDP, episode: Episode) -> tuple[IntArray, FloatArray]:
-        """(T,) where those of each step are, -1 where they are not kept, and (n, nnz) all that are,
-        entry by entry like the table."""
-        asked, slots = self._asked  # several laws ask about an episode
-        if asked is not episode:
+        """(T,) where those of each step are, -1 where they are not kept, and (n, S R) all that are:
+        of each state how likely every row leads there."""
+        asked, of_pairs, slots = self._asked  # several laws ask about an episode
+        if asked is not episode or of_pairs is not mdp.row_of:
             slots = np.full(len(episode), -1)
-            if len(self._slot_of):
-                entries = mdp.entries_of(episode)
+            entries = mdp.entries_of(episode) if len(self._slot_of) else self._slot_of
+            if len(entries) == len(episode) - 1:  # all are possible
                 slots[:-1] = self._slot_of[entries]
-                for t in np.flatnonzero(slots[:-1] < 0):
+                for t in np.flatnonzero(slots[:-1] < 0).tolist():
                     slots[t] = self._keep(mdp, episode, t, entries[t])
-            self._asked = episode, slots
+            self._asked = episode, mdp.row_of, slots
         return slots, self._table
 
     def _keep(self, mdp: TabularMDP, episode: Episode, t: int, entry: int) -> int:
         slot = self._slot_of[entry] if self._slot_of[entry] >= 0 else next(self._free, -1)
         if slot >= 0 > self._slot_of[entry]:
-            row = mdp.row_of[episode.states[t], episode.actions[t]]
-            factual, every = self._rows.dense(row, mdp.n_states), np.arange(len(self._rows))
-            made = kernel_rows(factual, episode.states[t + 1], *self._rows.arrays, every)
-            self._table[slot] = made[2]
+            states, rows = episode.states, mdp.rows
+            factual = rows.dense(mdp.row_of[states[t], episode.actions[t]], mdp.n_states)
+            every, table = np.arange(len(rows)), np.zeros((mdp.n_states, len(rows)))
+            _, targets, found = kernel_rows(factual, states[t + 1], *rows.arrays, every)
+            table[targets, np.repeat(every, np.diff(rows.indptr))] = found
+            self._table[slot] = table.ravel()
             self._slot_of[entry] = slot
         return int(slot)
 

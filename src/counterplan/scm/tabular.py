@@ -298,7 +298,8 @@ class TabularMDP(Drawn):
         rows = self.row_of[states[:-1], episode.actions[: len(states) - 1]]
         lengths = indptr[rows + 1] - indptr[rows]
         places = np.arange(lengths.sum()) + np.repeat(indptr[rows + 1] - lengths.cumsum(), lengths)
-        return places[indices[places] == np.repeat(states[1:], lengths)]
+        found: IntArray = places[indices[places] == np.repeat(states[1:], lengths)]
+        return found
 
     @cached_property
     def turned(self) -> Turned:

@@ -219,7 +219,7 @@ def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any, kept: Any)
         outcome, is_last = path[0, min(t + 1, horizon - 1)], t == horizon - 1
         _write_row(model, row_of[path[0, t], path[1, t]], 1.0, factual)
         for s in range(n_states):
-            formed, likely = -1, kernel  # the action whose row is at hand: budgets often do the same
+            formed = -1  # the action whose kernel row is at hand: budgets often do the same
             for c in range(columns):
                 if score[s, c] == -np.inf:
                     continue
@@ -232,17 +232,18 @@ def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any, kept: Any)
                 targets = indices[indptr[row] : indptr[row + 1]]
                 if a != formed and not is_last:
                     q = probabilities[indptr[row] : indptr[row + 1]]
-                    likely = kept[1][max(kept[0][t], 0), indptr[row] : indptr[row + 1]]
-                    if kept[0][t] < 0:
+                    slot, n_rows = kept[0][t], indptr.shape[0] - 1
+                    if slot < 0:
                         kernel_row(factual, outcome, targets, q, scratch, kernel)
-                        likely = kernel
                     for j in range(q.shape[0]):
-                        logs[j] = np.log(likely[j]) if likely[j] > 0.0 else -np.inf
+                        if slot >= 0:
+                            kernel[j] = kept[1][slot, targets[j] * n_rows + row]
+                        logs[j] = np.log(kernel[j]) if kernel[j] > 0.0 else -np.inf
                     formed = a
                 for j in range(0 if is_last else targets.shape[0]):
                     i = targets[j]
-                    after[0, i, left] += share * likely[j]
-                    after[1, i, left] += likely[j] * stays
+                    after[0, i, left] += share * kernel[j]
+                    after[1, i, left] += kernel[j] * stays
                     if score[s, c] + logs[j] > further[i, left]:
                         further[i, left] = score[s, c] + logs[j]
                         source[t + 1, i, left] = s * columns + c
@@ -516,7 +517,7 @@ class PolicyProcess:
         mdp, setting = self.law.mdp, self.setting
         model, policy = (*mdp.rows.arrays, mdp.row_of), (plain(self.table.actions), setting.k + 1)
         path, costs = setting.game[4], setting.constraints.costs
-        kept = KeptRows.of(mdp.rows).along(mdp, setting.episode)
+        kept = KeptRows.of(mdp).along(mdp, setting.episode)
         found: tuple[FloatArray, IntArray, float, float] = follow(
             path, model, policy, costs, seen, kept
         )

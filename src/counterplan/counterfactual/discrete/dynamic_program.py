@@ -433,26 +433,16 @@ class Setting:
 
     def rewards_at(self, t: int) -> FloatArray:
         """(S, A) rewards at step t, -inf where a pair is forbidden."""
-        return self._rewards[int(t == len(self.episode) - 1)]
-
-    @property
-    def _rewards(self) -> tuple[FloatArray, FloatArray]:
-        """Before the last step, and there."""
-        return self._rules[0]
-
-    @property
-    def _open(self) -> BoolArray:
-        """(S, A) pairs that may be taken as alternatives, whatever the step."""
-        return self._rules[1]
+        return self._rules[0][int(t == len(self.episode) - 1)]
 
     @cached_property
-    def _rules(self) -> tuple[Any, ...]:
+    def _rules(self) -> tuple[tuple[FloatArray, FloatArray], BoolArray, tuple[IntArray, Any]]:
         """What holds at every step, kept with the model, which is asked about many episodes under
-        the same rules: the rewards, and the pairs that may be alternatives, as a table and as lists
-        of actions, state by state, with where those of each begin."""
+        the same rules: the rewards before the last step and there; the pairs that may be
+        alternatives (S, A); and as lists, where those of each state begin and their actions."""
         mdp, forbidden = self.mdp, self.constraints.forbidden
         key = self.least, forbidden.tobytes()
-        known: tuple[Any, tuple[Any, ...]] = mdp.__dict__.get("_rules", (None, ()))
+        known: Any = mdp.__dict__.get("_rules", (None,))
         if known[0] != key:
             rewards, found = (mdp.rewards, mdp.rewards_at(0, 1)), ~forbidden
             if forbidden.any():
@@ -464,12 +454,12 @@ class Setting:
                 found &= mdp.visits >= self.least
             begins = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
             options = (np.flatnonzero(found) % mdp.n_actions).astype(np.int32)
-            known = mdp.__dict__["_rules"] = key, (rewards, plain(found), (begins, options))
-        return known[1]
+            known = mdp.__dict__["_rules"] = key, rewards, plain(found), (begins, options)
+        return known[1], known[2], known[3]
 
     def takeable_at(self, t: int) -> BoolArray:
         """(S, A) the observed action, and the alternatives that may replace it."""
-        takeable = self._open & self._may[t]
+        takeable = self._rules[1] & self._may[t]
         takeable[:, self.episode.actions[t]] = True
         return np.asarray(takeable)
 
@@ -512,7 +502,7 @@ class Setting:
         if self.anywhere:
             return np.arange(self.mdp.n_states), np.full(T, self.mdp.n_states)
         _, _, may, _, path, _ = self.game
-        first = first_steps(self.mdp.rows.arrays, self.mdp.row_of, self._open, may, path)
+        first = first_steps(self.mdp.rows.arrays, self.mdp.row_of, self._rules[1], may, path)
         order = np.argsort(first, kind="stable")
         return order, np.searchsorted(first[order], np.arange(T), side="right")
 

@@ -229,14 +229,16 @@ def _filled_on(
     for j in range(indptr[row], indptr[row + 1]):
         entry_of[indices[j]] = j
     rest, last = left[row], np.nan
-    for place in range(line.shape[0]):
+    for place in range(passed, line.shape[0]):
         j = entry_of[line[place]]
         if j >= 0:
             last = values[line[place]]
-            if place >= passed:
-                rest = _pour(row, q[j] / least, last, rest, cells)
-                if rest <= ROUNDING:
-                    break
+            rest = _pour(row, q[j] / least, last, rest, cells)
+            if rest <= ROUNDING:
+                break
+    while np.isnan(last) and passed > 0:  # all of its outcomes were passed
+        passed -= 1
+        last = values[line[passed]] if entry_of[line[passed]] >= 0 else last
     for j in range(indptr[row], indptr[row + 1]):
         entry_of[indices[j]] = -1
     left[row] = 0.0
@@ -449,7 +451,7 @@ class Law:
         dials = (doubt, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume])
         known = doubt > 0.0 and self.sets is None and self.assume == "none"
         turned = self.mdp.turned if known else NOT_TURNED
-        kept = KeptRows.of(self.mdp.rows).along(self.mdp, self.episode)
+        kept = KeptRows.of(self.mdp).along(self.mdp, self.episode)
         return (indptr, indices, q), limits, turned, self._limited, own, dials, kept
 
     def expect(self, t: int, rows: RowIds, values: FloatArray) -> FloatArray:
