@@ -1,4 +1,6 @@
-"""Throughput of cohort runs: `python -m benchmarks.cohort [ROUNDS]` in the repository's root.
+"""Throughput of cohort runs: `python -m benchmarks.cohort [ROUNDS]` in the repository's root;
+`python -m benchmarks.cohort worker` prints what a worker spends on discrete episodes, without its
+start, and a digest of all that it makes of them.
 
 Every episode is explained for k = 3. A round times, on the same episodes and one after the other,
 
@@ -13,6 +15,7 @@ part of its time by the wall clock and is given apart, as the time of a run of o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -25,7 +28,8 @@ from typing import Any
 from benchmarks.discrete import ONE_THREAD
 
 RESULTS = Path(__file__).parent / "results"
-ROUNDS = int(sys.argv[1]) if sys.argv[1:] else 3
+WORKER = sys.argv[1:] == ["worker"]
+ROUNDS = int(sys.argv[1]) if sys.argv[1:] and not WORKER else 3
 ICU_EPISODES, SMALL_EPISODES, SEPSIS_EPISODES = 400, 1000, 300
 
 
@@ -35,6 +39,10 @@ def main() -> int:
     from benchmarks.cohort_problems import Cohort, icu_cohort, sepsis_cohort, small_cohort
     from benchmarks.measure import machine
 
+    if WORKER:
+        for one in (icu_cohort(ICU_EPISODES // 2), small_cohort(SMALL_EPISODES // 2)):
+            print(_worker(one))
+        return 0
     load = [os.getloadavg()[0]]
     found = []
     cohorts: list[Cohort] = [
@@ -52,6 +60,20 @@ def main() -> int:
     (RESULTS / "cohort.md").write_text(text, encoding="utf-8")
     print(text)
     return 0 if all(row["same"] for row in found) else 1
+
+
+def _worker(cohort: Any) -> str:
+    """The least processor time of a worker's parts over rounds, here, and what became of them."""
+    from counterplan.runs.task import open_task
+
+    task, parts, taken = open_task(cohort.spec()), list(cohort.parts()), []
+    task.solve(parts[0])
+    for _ in range(ROUNDS):
+        begun = time.process_time()
+        made = [task.solve(part).tables for part in parts]
+        taken.append(1000 * (time.process_time() - begun) / len(cohort.recorded))
+    every = b"".join(tables[name] for tables in made for name in sorted(tables))
+    return f"{cohort.name}: {min(taken):.2f} ms, sha256 {hashlib.sha256(every).hexdigest()[:16]}"
 
 
 def _measure(cohort: Any) -> list[dict[str, Any]]:
