@@ -9,8 +9,7 @@ the default closes, paired with the optimal policy on the same futures:
     closed = 1 - (optimal - default) / (optimal - plan made once)
 
     python benchmarks/own_problems.py --futures 200 --simulations 200 --write
-    python benchmarks/own_problems.py --speed
-    python benchmarks/own_problems.py --advice
+    python benchmarks/own_problems.py --speed --advice --write
 """
 
 from __future__ import annotations
@@ -32,6 +31,11 @@ from counterplan.planning.search.grounded import basis_of, on_lattice
 from counterplan.planning.search.planners import Session
 
 RESULTS = Path(__file__).parent / "results" / "own_problems.md"
+SPEED = RESULTS.with_name("own_problems_speed.md")
+SPEED_HEAD = """# Own problems, compiled: speed, and what advice loses
+
+`python benchmarks/own_problems.py --speed --advice --write`: processor time.
+"""
 
 
 class Chain:
@@ -524,11 +528,15 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"to {RESULTS.name}")
     given = parser.parse_args()
     rows, chosen = [], [given.only] if given.only else list(PROBLEMS)
+    said = list[str]()
     for wanted, measured in ((given.speed, speed), (given.advice, advice)):
         for name in chosen if wanted else ():
             if name != "warehouse":  # it is solved, not searched
-                print(measured(name), flush=True)
-    if given.speed or given.advice:
+                said.append(f"- {measured(name)}")
+                print(said[-1], flush=True)
+    if said:
+        if given.write:
+            SPEED.write_text("\n".join([SPEED_HEAD, *said]) + "\n")
         return
     for name in chosen:
         rows.append(measure(name, given.futures, given.simulations))
