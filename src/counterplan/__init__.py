@@ -6,11 +6,11 @@ Names load on first use, so that importing the package stays cheap: `__init__.py
 
 import logging
 
-import lazy_loader
+from counterplan.core.shown import attach
 
 # What happens is told where somebody listens, as `--log` of the command line does.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __version__ = "0.2.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -11,6 +11,6 @@ Any object with a name and `prepare(model, seed)`, which returns a rule (t, x (n
 actions (n, A), is a policy, too.
 """
 
-import lazy_loader
+from counterplan.core.shown import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub("counterplan", __file__)
+__getattr__, __dir__, __all__ = attach("counterplan", __file__)

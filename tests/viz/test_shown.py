@@ -208,19 +208,6 @@ def test_minus_infinity_names_the_pair_that_causes_it() -> None:
     assert cp.explain(mdp, harmless, k=1).barred == ()
 
 
-@pytest.mark.parametrize(
-    "function",
-    [cp.explain, cp.frontier, cp.replay, cp.fit, cp.explain_table, cp.plan, cp.evaluate, cp.regret,
-     cp.SmoothSCM.fit, cp.Advisor, cp.UCT, cp.Episode, cp.Constraints, cp.Doses, cp.TabularMDP],
-    ids=lambda function: function.__name__,
-)  # fmt: skip
-def test_all_right_keywords_are_told_in_their_order(function: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match="unknown argument 'nonsense': there are ") as caught:
-        function(nonsense=1)
-    told = str(caught.value).partition("there are ")[2].split(", ")
-    assert told == [*inspect.signature(function).parameters]
-
-
 def test_what_is_not_drawn_has_a_short_line_too(shown: dict[str, Any]) -> None:
     assert re.fullmatch(
         r"Answer\(episode_id='p0', k=1, improvement=[\d.]+, status='optimal'\)",

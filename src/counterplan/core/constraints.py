@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.shown import takes
 from counterplan.core.validation import LARGEST_BUDGET, BoolArray, whole_number
 from counterplan.errors import InputError
 
@@ -32,7 +31,6 @@ class Numbering(Protocol):
     def action_number(self, action: str | int) -> int: ...
 
 
-@takes()
 @dataclass(frozen=True, eq=False)
 class Constraints:
     """What users forbid; everything is optional. Where a discrete model has names for its states

@@ -10,7 +10,6 @@ import numpy as np
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
-from counterplan.core.shown import takes
 from counterplan.core.validation import LARGEST, BoolArray, FloatArray, IntArray, whole_number
 from counterplan.errors import InputError
 
@@ -102,7 +101,6 @@ class Room(NamedTuple):
         return np.asarray(~(apart | over.any(axis=1)))
 
 
-@takes()
 @dataclass(frozen=True, eq=False)
 class Doses:
     """What may be given instead: any dose from `low` to `high`.

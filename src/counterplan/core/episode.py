@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterplan.core.shown import takes
 from counterplan.core.validation import feature_table, index_vector
 from counterplan.errors import InputError
 
 
-@takes()
 @dataclass(frozen=True, eq=False)
 class Episode:
     """T states and the actions taken in them; no transition follows the last.

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TypeAlias
 
-from counterplan.core.shown import takes
 from counterplan.core.validation import whole_number
 from counterplan.errors import InputError
 
 
-@takes()
 @dataclass(frozen=True)
 class Limits:
     """When a solver stops, even if it has not proved its answer optimal: at whichever comes first;

@@ -1,4 +1,9 @@
-"""How results and models look where they are asked for: a line in a shell, a table in a notebook.
+"""What people touch: how results and models look, and what calls say of their arguments.
+
+A call with a keyword argument that is not there is answered with those that are: `attach`, which
+also loads names on first use, sees to it for public names, `module_tells` for public modules,
+`Shown` for results that nobody imports by name, and `takes` for functions whose arguments are the
+fields of classes.
 
 What is drawn, and in which words, stands in `viz.shown`, which is found by its name when somebody
 looks: results do not carry figures along, and nothing is loaded to compute them.
@@ -8,14 +13,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy as np
+import lazy_loader
 
 from counterplan.errors import NotApplicableError
 
@@ -26,6 +33,9 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+# --- Calls --------------------------------------------------------------------------------
+
+
 class _NotGiven:
     def __repr__(self) -> str:
         return "<not given>"
@@ -33,9 +43,117 @@ class _NotGiven:
 
 # The default of an option that is absent unless it is given.
 NOT_GIVEN = _NotGiven()
+
+
+def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], Any]:
+    """`__getattr__`, `__dir__` and `__all__` of a package whose names stand in its stub."""
+    load, listed, names = lazy_loader.attach_stub(package, file)
+
+    def handed_out(name: str) -> Any:
+        found, held = _handed_out(load(name), package), vars(sys.modules[package])
+        if name in held:  # by a module of the same name, which it replaces
+            held[name] = found
+        return found
+
+    return handed_out, listed, names
+
+
+@functools.cache
+def _handed_out(found: Any, package: str) -> Any:
+    """It, telling its arguments. A function is pickled by its name in the package."""
+    if isinstance(found, type):
+        methods_tell(found)
+    elif (made := telling(found)) is not found:
+        found, made.__module__ = made, package
+    return found
+
+
+def module_tells(held: dict[str, Any]) -> None:
+    """Calls of what a public module holds tell their arguments: its last line."""
+    own = [name for name, one in held.items() if _place(one) == held["__name__"]]
+    for name in held.get("__all__", own):
+        if isinstance(held[name], type):
+            methods_tell(held[name])
+        elif not name.startswith("_"):
+            held[name] = telling(held[name])
+
+
+def methods_tell(owner: type) -> None:
+    """Calls of a class and of its public methods tell their arguments; so do those it inherits."""
+    for kind in owner.__mro__:
+        if not _place(kind).startswith("counterplan."):
+            continue
+        for name, value in list(vars(kind).items()):
+            if name.startswith("_") and name not in ("__init__", "__new__", "__call__"):
+                continue
+            if isinstance(value, FunctionType):
+                setattr(kind, name, telling(value))
+            elif isinstance(value, classmethod | staticmethod):
+                setattr(kind, name, type(value)(telling(value.__func__)))
+
+
+def _place(one: Any) -> str:
+    return getattr(one, "__module__", None) or ""
+
+
+def telling(function: Any, more: Sequence[str] = (), title: str = "") -> Any:
+    """A function that answers an unknown keyword argument with all there are, which are its own and
+    `more`. What takes any is left alone: it hands them on to what tells."""
+    inner = inspect.unwrap(function)
+    if hasattr(function, "tells") or not isinstance(function, FunctionType):
+        return function
+    code = inner.__code__
+    own = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & inspect.CO_VARKEYWORDS and not more:
+        return function
+    names = [*(name for name in own if name not in ("self", "cls", "_cls")), *more]
+    known = {*own, *more}
+
+    @functools.wraps(function)
+    def checked(*args: Any, **given: Any) -> Any:
+        if given and not known.issuperset(given):
+            unknown = next(name for name in given if name not in known)
+            called = title or function.__qualname__.removesuffix(".__new__")
+            if inner.__name__ == "__init__":  # perhaps inherited
+                called = type(args[0]).__name__
+            there = ", ".join(names) or "none"
+            raise TypeError(f"{called}: unknown argument {unknown!r}: there are {there}")
+        return function(*args, **given)
+
+    checked.tells = True  # type: ignore[attr-defined]
+    return checked
+
+
+def takes(*options: Any, besides: tuple[str, ...] = ()) -> Callable[[Function], Function]:
+    """A function whose keyword arguments are the fields of classes (TypedDicts or dataclasses, but
+    for those `besides`): its signature and its help name them."""
+
+    def wrap(function: Function) -> Function:
+        own = inspect.signature(function)
+        kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        more = {
+            name: inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=getattr(one, name, NOT_GIVEN),
+                annotation=getattr(hint, "__forward_arg__", hint),
+            )
+            for one in options
+            for name, hint in one.__annotations__.items()
+            if name not in besides
+        }  # fmt: skip
+        told = [inspect.cleandoc(one.__doc__ or "").partition("\n\n")[2] for one in options]
+        texts = [inspect.cleandoc(function.__doc__ or ""), *filter(None, told)]
+        named = telling(function, [*more])
+        named.__signature__ = own.replace(parameters=[*kept, *more.values()])
+        named.__doc__ = "\n\n".join(texts)
+        return named  # type: ignore[no-any-return]
+
+    return wrap
+
+
+# --- Looks ---------------------------------------------------------------------------------------
+
 # Texts of single facts in a line are cut here.
 LONGEST = 60
-
 
 Pairs: TypeAlias = Sequence[tuple[str, str]]
 # Columns of a terminal.
@@ -101,6 +219,7 @@ class Shown:
         super().__init_subclass__(**options)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
+        methods_tell(cls)
 
     def _facts(self) -> Mapping[str, object]:
         """What a line says: few numbers, no arrays."""
@@ -151,52 +270,11 @@ def _looks() -> Any:
 
 
 def _short(value: object) -> str:
-    if isinstance(value, np.generic):
-        value = value.item()
+    if type(value).__module__ == "numpy" and not getattr(value, "ndim", 1):
+        value = value.item()  # type: ignore[attr-defined]
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, tuple) and all(isinstance(one, float | int) for one in value):
         return f"({', '.join(map(_short, value))})"
     text = str(value) if isinstance(value, int | type(None)) else repr(str(value))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}...'"
-
-
-def takes(*options: Any, besides: tuple[str, ...] = ()) -> Callable[[Function], Function]:
-    """A function whose keyword arguments are the fields of classes (TypedDicts or dataclasses, but
-    for those `besides`): its signature and its help name them, and one that is not there is refused
-    with those that are. A class is what makes one of it."""
-
-    def wrap(function: Function) -> Function:
-        if isinstance(function, type):
-            made: Any = function
-            made.__init__ = takes(*options, besides=besides)(made.__init__)
-            return function
-        title = function.__qualname__.removesuffix(".__init__")
-
-        @functools.wraps(function)
-        def checked(*args: Any, **given: Any) -> Any:
-            if unknown := [name for name in given if name not in known and name != "self"]:
-                there = ", ".join(known)
-                raise TypeError(f"{title}: unknown argument {unknown[0]!r}: there are {there}")
-            return function(*args, **given)
-
-        own = inspect.signature(function)
-        kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        more = {
-            name: inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=getattr(one, name, NOT_GIVEN),
-                annotation=getattr(hint, "__forward_arg__", hint),
-            )
-            for one in options
-            for name, hint in one.__annotations__.items()
-            if name not in besides
-        }  # fmt: skip
-        known = [one.name for one in kept if one.name not in ("self", "cls")] + list(more)
-        told = [inspect.cleandoc(one.__doc__ or "").partition("\n\n")[2] for one in options]
-        texts = [inspect.cleandoc(function.__doc__ or ""), *filter(None, told)]
-        named: Any = checked
-        named.__signature__ = own.replace(parameters=[*kept, *more.values()])
-        named.__doc__ = "\n\n".join(texts)
-        return named  # type: ignore[no-any-return]
-
-    return wrap

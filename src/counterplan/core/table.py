@@ -637,10 +637,16 @@ class TablePath(Base):
     def __new__(cls, path: str | Path, **options: str | None) -> Self:
         return super().__new__(cls, path)
 
-    def __init__(self, path: str | Path, **options: str | None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        sep: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
+        query: str | None = None,
+    ) -> None:
         if sys.version_info >= (3, 12):
             super().__init__(path)
-        sep, decimal, encoding = (options.get(name) for name in ("sep", "decimal", "encoding"))
         sep = {"tab": "\t", "\\t": "\t"}.get(sep or "", sep)
         if sep is not None and (len(sep) != 1 or sep in '"\r\n' or not sep.isascii()):
             raise InputError(f"sep {sep!r}: give a single sign, such as ';', or tab")
@@ -651,8 +657,7 @@ class TablePath(Base):
         except (LookupError, UnicodeError):
             known = "utf-8, latin-1, cp1252 or utf-16"
             raise InputError(f"encoding {encoding!r} is unknown: give one like {known}") from None
-        for name, value in {**options, "sep": sep}.items():
-            setattr(self, name, value)
+        self.sep, self.decimal, self.encoding, self.query = sep, decimal, encoding, query
 
     @property
     def options(self) -> dict[str, str]:

@@ -1,5 +1,5 @@
 """Given what happened, what should have been done: solvers, distributions, bounds, baselines."""
 
-import lazy_loader
+from counterplan.core.shown import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -30,6 +30,7 @@ import numpy as np
 
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
+from counterplan.core.shown import module_tells
 from counterplan.core.validation import IntArray, whole_number
 from counterplan.counterfactual.continuous.setting import (
     SequenceSetting,
@@ -194,3 +195,6 @@ class TopK(_Baseline):
             if is_worth and setting.is_inside(changed[None])[0]:
                 result, left = changed, left - cost
         return result
+
+
+module_tells(globals())

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
+from counterplan.core.shown import module_tells
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting
 from counterplan.counterfactual.discrete.laws import Law
@@ -173,3 +174,6 @@ class _World:
             mass = (1.0 - part) * np.pad(kept, ((0, 1), (0, 0)))
             mass = mass + part * np.pad(changed, ((1, 0), (0, 0)))
         return result
+
+
+module_tells(globals())

@@ -32,6 +32,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.reward import EpisodeReward, Reward
+from counterplan.core.shown import module_tells
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.continuous.astar import AStar, Heuristic, NoBound
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
@@ -416,3 +417,6 @@ def hard_rules(explanation: PolicyExplanation) -> Constraints:
     """What binds a policy that is already chosen: pairs it may not meet and what changes cost."""
     rules = explanation.process.setting.constraints
     return Constraints(forbidden=rules.forbidden, change_costs=rules.costs)
+
+
+module_tells(globals())

@@ -28,7 +28,6 @@ from counterplan.core.episode import Episode
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
 from counterplan.core.reward import EpisodeReward, Reward
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation, prepare
 from counterplan.counterfactual.discrete.distributions import PolicyProcess
@@ -73,7 +72,6 @@ def replay(
 def replay(
     scm: Any, episode: Episode, changes: Mapping[int, Any], *, cache: RowCache | None = None
 ) -> PolicyExplanation: ...
-@takes()
 def replay(
     scm: Any,
     episode: Episode,

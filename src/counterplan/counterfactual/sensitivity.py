@@ -27,7 +27,6 @@ from scipy.special import ndtri
 
 from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.counterfactual.continuous.claims import LEVEL, SequenceExplanation
 from counterplan.counterfactual.continuous.member import Member
@@ -111,7 +110,6 @@ class Sensitivity:
         return self.sentence
 
 
-@takes()
 def sensitivity(
     scm: Any, episode: Episode, explanation: SequenceExplanation, draws: int = 200, seed: Seed = 0
 ) -> Sensitivity:

@@ -1,5 +1,5 @@
 """Problems to work on: what they are, their data or simulator, and how to sample them."""
 
-import lazy_loader
+from counterplan.core.shown import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -45,7 +45,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.compiled import njit
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import InfeasibleError, InputError
 from counterplan.planning.allocation import (
@@ -81,7 +80,6 @@ SMALL = 1e-9
 FOUND = ("successors", "compiled")
 
 
-@takes()
 @dataclass(frozen=True, eq=False)
 class ExogenousMDP(HasFutures):
     """A structurally decomposed MDP from a process, a linear reward and resources.

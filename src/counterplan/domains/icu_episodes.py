@@ -38,6 +38,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
+from counterplan.core.shown import module_tells
 from counterplan.core.table import open_table_file
 from counterplan.core.validation import BoolArray, FloatArray, IntArray
 from counterplan.errors import FileError
@@ -205,3 +206,6 @@ def action_set() -> FloatArray:
 def reward() -> LinearReward:
     """-SOFA, in points."""
     return IcuLayout().reward()
+
+
+module_tells(globals())

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterplan.core.episode import Episode
+from counterplan.core.shown import module_tells
 from counterplan.core.validation import (
     BoolArray,
     FloatArray,
@@ -204,3 +205,6 @@ def draw_actions(policy: FloatArray, states: IntArray, rng: np.random.Generator)
     threshold = rng.random(len(states)) * cumulative[:, -1]
     actions: IntArray = (cumulative > threshold[:, None]).argmax(axis=1)
     return actions
+
+
+module_tells(globals())

@@ -34,6 +34,7 @@ import numpy as np
 
 from counterplan.core.episode import Episode
 from counterplan.core.reward import LinearReward
+from counterplan.core.shown import module_tells
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.scm.network import OUTWARD, Network
 from counterplan.scm.point import AdditiveNoiseSCM, PointSCM, Region
@@ -137,3 +138,6 @@ def _simulate(network: Network, taken: FloatArray, rng: np.random.Generator) -> 
         location = network(path[-1][None], vector[None])[0]
         path.append(location + rng.uniform(-widest, widest))
     return np.stack(path)
+
+
+module_tells(globals())

@@ -58,6 +58,7 @@ import numpy as np
 from counterplan.core.episode import Episode
 from counterplan.core.files import atomic_file, check_target
 from counterplan.core.reward import LinearReward
+from counterplan.core.shown import module_tells
 from counterplan.core.validation import (
     BoolArray,
     FloatArray,
@@ -451,3 +452,6 @@ def reward() -> LinearReward:
 def scaling(cohort: SepsisCohort) -> Scaling:
     """The paper's, see `CohortLayout.state_ranges`."""
     return CohortLayout().scaling(Rows(cohort.recorded))
+
+
+module_tells(globals())

@@ -15,7 +15,6 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from counterplan.core.shown import takes
 from counterplan.core.validation import Seed
 from counterplan.errors import InputError
 from counterplan.planning.model import checked_problem, checked_state
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from counterplan.planning.search.planners import Clip, Plan, Planner
 
 
-@takes()
 class Advisor:
     """A tree search, open for questions about one problem.
 

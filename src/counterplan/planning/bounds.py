@@ -38,7 +38,6 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_c
 import numpy as np
 
 from counterplan.core.limits import ProgressCallback, Watch
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.hindsight import allocate
@@ -212,7 +211,6 @@ class ValueBounds:
         return self.lower - below, self.upper + above
 
 
-@takes()
 def value_bounds(
     problem: ExogenousModel,
     samples: int = 2000,

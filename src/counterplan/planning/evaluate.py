@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.limits import ProgressCallback, Watch
-from counterplan.core.shown import Drawn, takes
+from counterplan.core.shown import Drawn
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InfeasibleError, InputError, StoppedError
 from counterplan.planning.hindsight import IsResourceProgram, step_rows
@@ -117,7 +117,6 @@ class Evaluation(Drawn):
         return Comparison(found.mean, found.se, p_value, n)
 
 
-@takes()
 def evaluate(
     problem: ExogenousModel,
     planner: Planner | Policy,

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checka
 import numpy as np
 
 from counterplan.core.limits import ProgressCallback, Watch
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import NotApplicableError, StoppedError
 from counterplan.planning.model import (
@@ -67,7 +66,6 @@ class StepsApart(Protocol):
         ...
 
 
-@takes()
 def exact_value(
     problem: ExogenousModel,
     state: State | None = None,

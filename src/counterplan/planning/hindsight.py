@@ -24,7 +24,6 @@ from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.allocation import (
@@ -100,7 +99,6 @@ class Hindsight:
         return f"Hindsight(value={self.value:.6g}, steps={len(self.actions)})"
 
 
-@takes()
 def hindsight(
     problem: ExogenousModel, path: ArrayLike, method: Method = "auto", state: State | None = None
 ) -> Hindsight:

@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.limits import ProgressCallback
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.evaluate import carried_out
@@ -208,7 +207,6 @@ class Regret:
         return lost + 0.0  # no minus in front of a zero
 
 
-@takes()
 def regret(
     problem: ExogenousModel,
     path: ArrayLike,

@@ -1,5 +1,5 @@
 """Causal models, one per file."""
 
-import lazy_loader
+from counterplan.core.shown import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
 from counterplan.core.files import suffix_of
-from counterplan.core.shown import Drawn
+from counterplan.core.shown import Drawn, takes
 from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError, not_installed
@@ -37,14 +37,28 @@ from counterplan.scm.support import Seen
 
 if TYPE_CHECKING:
     from counterplan.core.episode import Episode
+    from counterplan.core.limits import ProgressCallback
+    from counterplan.core.validation import Seed
     from counterplan.scm.curvature import Layers
-    from counterplan.scm.training import FitSettings
+    from counterplan.scm.training import Training
     from counterplan.scm.transitions import Transitions
 
 NETWORKS = ("location", "scale")
 SCALING = ("state_offset", "state_range", "action_offset", "action_range")
 CATEGORIES = ("state_categories", "action_categories")
 SEEN = {"seen_states": "F32", "seen_actions": "F32", "seen_distances": "F64"}
+
+
+class FitSettings(TypedDict, total=False):
+    """What `NeuralSCM.fit` takes besides the data."""
+
+    hidden: int
+    lipschitz: tuple[float, float] | None
+    epochs: int
+    seed: Seed
+    fixed: int
+    training: Training | None
+    progress: ProgressCallback | None
 
 
 def learned_format(name: str, network: type[Network], **more: str) -> TensorFormat:
@@ -387,6 +401,7 @@ class NeuralSCM(LearnedSCM):
         )
 
     @classmethod
+    @takes(FitSettings)
     def fit(
         cls, episodes: Iterable[Episode] | Transitions, **settings: Unpack[FitSettings]
     ) -> NeuralSCM:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from counterplan.core.shown import takes
 from counterplan.core.tensors import TensorFormat
 from counterplan.core.validation import FloatArray, Seed
 from counterplan.errors import InputError
@@ -77,7 +76,6 @@ class SmoothSCM(LearnedSCM):
             self.effects.check(len(self.draws), expected[0], self.location.widths[1])
 
     @classmethod
-    @takes()
     def fit(
         cls,
         episodes: Iterable[Episode] | Transitions,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.episode import Episode
-from counterplan.core.shown import Drawn, takes
+from counterplan.core.shown import Drawn
 from counterplan.core.validation import LARGEST, BoolArray, FloatArray, IntArray
 from counterplan.errors import InputError
 
@@ -91,7 +91,6 @@ def turned_rows(rows: Rows, n_states: int) -> Turned:
     return begins, owners[order], probabilities[order]
 
 
-@takes()
 @dataclass(frozen=True, eq=False, init=False)
 class TabularMDP(Drawn):
     """P(s' | s, a), R(s, a) and what is known about the states and actions.

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from counterplan import __version__
-from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import InputError
 from counterplan.scm.point import Scaling
@@ -53,18 +52,6 @@ class Training:
             raise InputError(f"validation must be a share from 0 to below 1, got {self.validation}")
         if self.patience is not None:
             whole_number(self.patience, "patience", minimum=1)
-
-
-class FitSettings(TypedDict, total=False):
-    """What `NeuralSCM.fit` takes besides the data."""
-
-    hidden: int
-    lipschitz: tuple[float, float] | None
-    epochs: int
-    seed: Seed
-    fixed: int
-    training: Training | None
-    progress: ProgressCallback | None
 
 
 def positive(value: object, name: str) -> float:

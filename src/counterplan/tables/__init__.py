@@ -1,5 +1,5 @@
 """Tables of episodes and scenarios, in and out; mistakes are named by row, column and value."""
 
-import lazy_loader
+from counterplan.core.shown import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -29,11 +29,11 @@ from counterplan.scm.estimate import (
     estimate_mdp,
     neighbour_prior,
 )
+from counterplan.scm.learned import FitSettings as NeuralSettings
 from counterplan.scm.learned import LearnedSCM, NeuralSCM
 from counterplan.scm.smooth import SmoothSCM
 from counterplan.scm.support import collect_seen
 from counterplan.scm.tabular import TabularMDP
-from counterplan.scm.training import FitSettings as NeuralSettings
 from counterplan.scm.training import Training
 from counterplan.scm.transitions import Transitions, can_spare
 from counterplan.tables.episodes import open_episodes, plain_schema
@@ -189,16 +189,15 @@ def fit(
     which, and why, is in `model.about["training"]["chosen"]`. Discrete states give a `TabularMDP`.
     """
     described = read_schema(schema)
-    model: TabularMDP | LearnedSCM
-    if described.is_discrete:
-        model = fit_discrete(table, described, FitSettings(**settings)).model
-        return model
-    known = {*LearnerSettings.__annotations__, *NeuralSettings.__annotations__}
-    if unknown := sorted(set(settings) - known):
-        raise TypeError(f"unknown argument {unknown[0]!r}: there are {', '.join(sorted(known))}")
-    given: Any = settings
-    model = fit_continuous(table, described, given).model
-    return model
+    kind: Any = FitSettings if described.is_discrete else LearnerSettings
+    if unknown := [name for name in settings if name not in kind.__annotations__]:
+        states = "discrete states" if described.is_discrete else "measurements"
+        there = ", ".join(kind.__annotations__)
+        raise TypeError(f"fit: unknown argument {unknown[0]!r} for {states}: there are {there}")
+    fitted = (fit_discrete if described.is_discrete else fit_continuous)(
+        table, described, kind(**settings)
+    )
+    return fitted.model  # type: ignore[no-any-return]
 
 
 def fit_continuous(

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterplan.core.files import atomic_file, check_readable, check_target
+from counterplan.core.shown import module_tells
 from counterplan.core.table import MOST_PACKED, UNPACKED
 from counterplan.core.validation import FloatArray, IntArray, whole_number
 from counterplan.errors import FileError, InputError, not_installed
@@ -511,3 +512,6 @@ def _made(name: str) -> Any:
     except gymnasium.error.Error as problem:
         reason = str(problem).splitlines()[0]
         raise InputError(f"there is no environment {name!r}: {reason}") from None
+
+
+module_tells(globals())

@@ -17,6 +17,7 @@ from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.problem import Problem, Solver
 from counterplan.core.result import Explanation, Status
+from counterplan.core.shown import module_tells
 from counterplan.core.validation import FloatArray, Seed, generator
 from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 from counterplan.counterfactual.discrete.laws import DiscreteSCM
@@ -345,3 +346,6 @@ class _Units:
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         return (exogenous * actions)[:, 0], resource - actions
+
+
+module_tells(globals())

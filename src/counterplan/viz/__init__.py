@@ -21,6 +21,6 @@ Each takes a result, or rows of a cohort run. `Labels`, `labels_of` and `Quantit
 are called; `Trajectory`, `Claim`, `Move` and `PathNames` are for own results.
 """
 
-import lazy_loader
+from counterplan.core.shown import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

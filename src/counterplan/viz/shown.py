@@ -14,8 +14,9 @@ from urllib.parse import quote
 
 import numpy as np
 
+from counterplan import viz
 from counterplan.core.result import Explanation, Frontier, Status
-from counterplan.core.shown import Drawn, Summary
+from counterplan.core.shown import Drawn, Summary, telling
 from counterplan.errors import InputError, counted
 from counterplan.viz.explained import is_policy, is_sequence
 from counterplan.viz.labels import Labels, labels_of, moves_of
@@ -48,7 +49,7 @@ def plot(thing: Any, **options: Any) -> Figure:
     """The figure that fits it."""
     draw = _look(thing).plot
     assert draw is not None  # only what is `Drawn` has `plot`
-    return draw(thing, **options)
+    return telling(draw, title=f"{type(thing).__name__}.plot")(thing, **options)  # type: ignore[no-any-return]
 
 
 def html(thing: Any) -> str:
@@ -209,14 +210,13 @@ def _feature_names(found: Explanation, count: int) -> list[str]:
 
 
 def _draw_explanation(found: Explanation, **options: Any) -> Figure:
-    from counterplan.viz.outcomes import outcome_figure
-    from counterplan.viz.trajectory import trajectory_figure
-
     if is_sequence(found):
-        return trajectory_figure(found, options.pop("labels", None) or _labels(found), **options)
+        return viz.trajectory_figure(
+            found, options.pop("labels", None) or _labels(found), **options
+        )
     if is_policy(found):
-        return outcome_figure(found, **{"quantity": _labels(found).quantity, **options})
-    return _draw_amounts(found)
+        return viz.outcome_figure(found, **{"quantity": _labels(found).quantity, **options})
+    return telling(_draw_amounts, title="plot")(found, **options)  # type: ignore[no-any-return]
 
 
 def _draw_amounts(found: Any) -> Figure:
@@ -276,9 +276,7 @@ def _frontier(found: Frontier[Any]) -> Summary:
 
 
 def _draw_frontier(found: Frontier[Any], **options: Any) -> Figure:
-    from counterplan.viz.claims import frontier_figure
-
-    return frontier_figure(found, **options)
+    return viz.frontier_figure(found, **options)
 
 
 # --- Runs and answers -------------------------------------------------------------------------
@@ -331,10 +329,9 @@ def _run(run: Any) -> Summary:
 
 def _draw_run(run: Any, k: int | None = None, **options: Any) -> Figure:
     from counterplan.runs.task import REGRET
-    from counterplan.viz.claims import cohort_figure
 
     if run.kind != REGRET:
-        return cohort_figure(run.results(run.budget(k)).filter(status="optimal"), **options)
+        return viz.cohort_figure(run.results(run.budget(k)).filter(status="optimal"), **options)
     lost = run.results().select("regret_hindsight").drop_nulls().collect()
     return _histogram(lost.to_series().to_numpy(), Quantity("lost against hindsight"))
 
@@ -366,10 +363,8 @@ def _answers_frame(found: Any) -> pl.DataFrame:
 
 
 def _draw_answers(found: Any, **options: Any) -> Figure:
-    from counterplan.viz.claims import cohort_figure
-
     rows = [one.row() for one in found if one.status != "failed"]
-    return cohort_figure([claim_of(row) for row in rows], **options)
+    return viz.cohort_figure([claim_of(row) for row in rows], **options)
 
 
 # --- Models and schemas -----------------------------------------------------------------------
@@ -463,9 +458,7 @@ def _learned_frame(model: Any) -> pl.DataFrame:
 
 
 def _draw_learned(model: Any) -> Figure:
-    from counterplan.viz.claims import calibration_figure
-
-    return calibration_figure(model)
+    return viz.calibration_figure(model)
 
 
 def _stated(model: Any) -> Summary:

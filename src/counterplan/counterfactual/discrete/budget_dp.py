@@ -33,7 +33,6 @@ from counterplan.core.episode import Episode
 from counterplan.core.limits import ProgressCallback, Watch
 from counterplan.core.problem import Problem
 from counterplan.core.result import Certified, Change, Explanation, Frontier, Interval, Status
-from counterplan.core.shown import takes
 from counterplan.core.validation import (
     LARGEST_BUDGET,
     FloatArray,
@@ -470,7 +469,6 @@ def policy_frontier(
     return Frontier.lazily(make, largest_k + 1)
 
 
-@takes()
 def value_interval(
     mdp: TabularMDP | GumbelMaxSCM,
     episode: Episode,
@@ -508,7 +506,6 @@ def value_interval(
     return explanation.interval_in(model, assumed, rows)
 
 
-@takes()
 def robust_explain(
     mdp: TabularMDP | GumbelMaxSCM,
     episode: Episode,

@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from counterplan.core.constraints import Constraints
 from counterplan.core.episode import Episode, listed_episodes
 from counterplan.core.result import Interval
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.counterfactual.discrete.distributions import forward_values
 from counterplan.counterfactual.discrete.dynamic_program import PolicyTable, Setting, evaluate
@@ -155,7 +154,6 @@ class PolicyValue:
         return Interval(min(low, high), max(low, high))
 
 
-@takes()
 def policy_value(
     mdp: TabularMDP | GumbelMaxSCM,
     episodes: Iterable[Episode],

@@ -34,7 +34,6 @@ from numba.core.errors import NumbaError
 
 from counterplan.core.limits import ProgressCallback, Watch, clock
 from counterplan.core.result import Interval
-from counterplan.core.shown import takes
 from counterplan.core.validation import FloatArray, Seed, generator, whole_number
 from counterplan.errors import InputError, NotApplicableError
 from counterplan.planning.model import Clip as Clip
@@ -558,7 +557,6 @@ class TreePlanner(ABC):
         return Session(self, problem, clip, seed)
 
 
-@takes()
 @dataclass(frozen=True)
 class UCT(TreePlanner):
     """Upper confidence bounds for trees.
@@ -647,7 +645,6 @@ PLANNERS: Mapping[str, type[TreePlanner]] = {
 }
 
 
-@takes()
 def plan(
     problem: ExogenousModel,
     state: State | None = None,

@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from inspect import unwrap
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -88,6 +89,7 @@ class Translator:
 
     def function(self, function: Any, owner: Any, path: Path) -> Any:
         """A function compiled when it is called; of a method the owner is known."""
+        function = unwrap(function)  # those of ours tell their arguments first
         key = function, id(owner)
         if key not in self._made:
             parts = (function.__code__, function.__globals__, function.__name__)
@@ -119,6 +121,7 @@ def marked(value: Any) -> object:
     if isinstance(value, MethodType):
         return marked(value.__func__)
     if isinstance(value, FunctionType):
+        value = unwrap(value)
         cells = [one.cell_contents for one in value.__closure__ or ()]
         given = (*cells, *(value.__defaults__ or ()))
         return value.__code__, tuple(_held(one) for one in given)

@@ -1,0 +1,141 @@
+"""The public surface: a call with a wrong keyword argument is answered with the right ones."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import re
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import counterplan as cp
+from counterplan.core.shown import Shown
+
+PACKAGES = ("", ".scm", ".tables", ".domains", ".counterfactual", ".planning", ".processes", ".viz",
+            ".policies", ".testing")  # fmt: skip
+UNKNOWN = re.compile(r"[\w.]+: unknown argument 'nonsense': there are (.+)")
+
+
+def _public() -> Iterator[tuple[str, Any]]:
+    """Public functions and classes; the functions and classes of public modules; and results and
+    models that are never imported by name."""
+    for package in PACKAGES:
+        inner = cp.processes if package == ".processes" else None
+        module = inner or importlib.import_module(f"counterplan{package}")
+        for name in module.__all__:
+            found = getattr(module, name)
+            if not isinstance(found, ModuleType):
+                yield f"cp{package}.{name}", found
+            elif not hasattr(found, "__path__") and name != "errors":
+                for own, one in inspect.getmembers(found):
+                    is_own = own[0] != "_" and getattr(one, "__module__", "") == found.__name__
+                    if own in getattr(found, "__all__", [own] if is_own else []):
+                        yield f"cp{package}.{name}.{own}", one
+    kinds: list[type] = [Shown]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        if kind.__module__.startswith("counterplan."):
+            yield f"{kind.__module__}.{kind.__name__}", kind
+
+
+def _calls() -> dict[Any, str]:
+    """The functions, constructors and methods of these, each once."""
+    for one in pkgutil.walk_packages(cp.__path__, "counterplan."):
+        if not one.name.endswith("__main__"):
+            importlib.import_module(one.name)
+    found: dict[Any, str] = {}
+    for name, one in _public():
+        if isinstance(one, FunctionType):
+            found.setdefault(one, name)
+        if not isinstance(one, type) or issubclass(one, BaseException):
+            continue
+        is_made = name.startswith("cp") and not issubclass(one, Enum)
+        is_made = is_made and not getattr(one, "_is_protocol", False)
+        if is_made and not inspect.isabstract(one) and (one.__init__, one.__new__) != (
+            object.__init__, object.__new__
+        ):  # fmt: skip
+            found.setdefault(one, name)
+        for key in dir(one):
+            method = inspect.getattr_static(one, key)
+            method = getattr(method, "__func__", method)
+            ours = isinstance(method, FunctionType) and key[0] != "_"
+            if ours and inspect.unwrap(method).__module__.startswith("counterplan"):
+                found.setdefault(method, f"{name}.{key}")
+    return found
+
+
+def _answer(call: Any) -> str:
+    """What it says, given all it needs, all of it None, and a keyword that is not there."""
+    needed = [
+        one.name
+        for one in inspect.signature(call).parameters.values()
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+    ]
+    try:
+        call(*[None for _ in needed], nonsense=1)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "taken"
+
+
+# They hand their arguments on to what tells them: tested on results, below.
+HANDED_ON = {"plot", "report", "from_rows", "TablePath"}
+
+
+def test_every_wrong_keyword_is_answered_with_the_right_ones() -> None:
+    calls = _calls()
+    assert len(calls) > 500
+    wrong = []
+    for call, name in calls.items():
+        if name.rpartition(".")[2] in HANDED_ON:
+            continue
+        told = UNKNOWN.fullmatch(_answer(call).removeprefix("TypeError: "))
+        if told is None:
+            wrong.append(f"{name}: {_answer(call)}")
+            continue
+        known = inspect.signature(call).parameters.values()
+        there = [one.name for one in known if one.kind is not one.VAR_POSITIONAL]
+        there = [one for one in there if one not in ("self", "cls")]
+        if told[1].split(", ") != (there or ["none"]):
+            wrong.append(f"{name}: says {told[1]}, and has {there}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_hands_its_arguments_on_tells_them_too() -> None:
+    mdp = cp.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2))
+    best = cp.explain(mdp, cp.Episode([0, 1], [0, 0]), k=1)
+    problem = cp.domains.Bunkering(prices="independent")
+    plan = cp.plan(problem, planner=cp.UCT(simulations=50), seed=0)
+    for call in (
+        lambda: best.plot(nonsense=1),
+        lambda: mdp.plot(nonsense=1),
+        lambda: plan.plot(nonsense=1),
+        lambda: cp.evaluate(problem, cp.policies.Greedy(), episodes=2, seed=0).plot(nonsense=1),
+        lambda: cp.TabularMDP.from_rows(mdp.rows, mdp.row_of, mdp.rewards, nonsense=1),
+    ):
+        with pytest.raises(TypeError, match=r"unknown argument 'nonsense': there are "):
+            call()
+
+
+def test_what_is_handed_out_is_pickled_by_its_name() -> None:
+    for one in (
+        cp.explain,
+        cp.open_run,
+        cp.draft_schema,
+        cp.UCT,
+        cp.processes.fit,
+        cp.baselines.TopK,
+    ):
+        assert pickle.loads(pickle.dumps(one)) is one
+    state = cp.planning.State(1, np.zeros(1), np.ones(1)) if hasattr(cp, "planning") else None
+    assert state is None or pickle.loads(pickle.dumps(state)).t == 1
+    with pytest.raises(TypeError, match="there are path, sep, decimal, encoding, query"):
+        cp.tables.TablePath(Path("a.csv"), seperator=";")  # type: ignore[call-arg]
