@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -12,7 +13,17 @@ from typing import Any
 
 import httpx
 
-from counterplan.explorer.app import Service, Settings, server_of
+from counterplan.explorer.app import ROUTES, Service, Settings, server_of
+
+
+def _hold_against_its_model(response: httpx.Response) -> None:
+    """What is answered has the keys that the API's document tells."""
+    path, method = response.request.url.path, response.request.method
+    for pattern, asked_by, _, model, status in ROUTES:
+        known = re.sub(r"{\w+}", r"[^/]+", f"/api{pattern}")
+        if method == asked_by and response.status_code == status and re.fullmatch(known, path):
+            response.read()
+            model.model_validate(response.json())
 
 
 class Explorer:
@@ -25,7 +36,12 @@ class Explorer:
 
     def another(self) -> httpx.Client:
         """Another client, with cookies of its own."""
-        client = httpx.Client(base_url=self.url, timeout=60.0, trust_env=False)
+        client = httpx.Client(
+            base_url=self.url,
+            timeout=60.0,
+            trust_env=False,
+            event_hooks={"response": [_hold_against_its_model]},
+        )
         self._clients.append(client)
         return client
 

@@ -73,6 +73,11 @@ def test_the_document_about_the_api(discrete: Explorer) -> None:
     for path in document["paths"].values():
         for operation in path.values():
             assert {"400", "401", "404", "413", "422", "429"} <= set(operation["responses"])
+            for found in operation["responses"].values():
+                assert "$ref" in found["content"]["application/json"]["schema"]
+    told = document["components"]["schemas"]
+    assert told["Case"]["properties"]["fixed"]["description"] == "steps at which nothing can change"
+    assert told["Case"]["additionalProperties"] is False
     assert discrete.client.get("/docs").status_code == 404
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.errors import FileError, InputError
-from counterplan.scm.training import FitSettings as NeuralSettings
+from counterplan.scm.learned import FitSettings as NeuralSettings
 from counterplan.tables.fit import FitSettings, fit_continuous, fit_discrete, fit_model
 from counterplan.tables.layout import SchemaLayout, layout_of_model, means_of_model
 from counterplan.tables.models import load_model, save_model

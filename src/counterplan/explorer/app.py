@@ -63,13 +63,12 @@ log = logging.getLogger(__name__)
 Budget = Annotated[int | None, Query(ge=0, le=LARGEST)]
 Asked = models.SolveQuestion | models.RestsQuestion | models.AdviseQuestion
 Question = Annotated[Asked, Body(discriminator="kind")]
-# What is said of every run, and what there is to say where it is of another kind.
-ABOUT: dict[str, Any] = {
-    "kind": "", "title": "", "noun": "", "unit": "", "discrete": False, "complete": False,
-    "parts": 0, "done": 0, "budgets": [], "outcomes": [], "quantity": "", "as_done": "Observed",
-    "solver": "", "rule": "", "features": [], "doses": [], "actions": [], "names": [], "notes": [],
-    "barred": [], "dial": "", "usual": None, "sense": "", "planner": None, "players": [],
-}  # fmt: skip
+# What there is to say of a run where it is of another kind.
+ABOUT = {
+    name: one.get_default()
+    for name, one in models.About.model_fields.items()
+    if not one.is_required()
+}
 # What the answer to each kind of question is called.
 ANSWERED = {"solve": "solved", "rests": "rests", "advise": "advice"}
 
@@ -127,23 +126,7 @@ class Service:
         return Answer(self._page(len(self.run.done), make, query))
 
     def about(self) -> Answer:
-        """What the run is about.
-
-        kind      "explain": episodes and what should have been done; "regret": plans and what they
-                  lost
-        budgets   the k that were asked about
-        as_done   what the value of what was done is called
-        features  what states are made of, doses: the parts of actions; of each its title (with the
-                  unit), whether more of it means anything (ordered), what is better, the numbers it
-                  may hold where they are few (values), and their names (labels); of a dose that
-                  may be any number its bounds, and with how many decimals it is written
-        actions   for each action its doses, and names: its name; none where doses are not listed:
-                  then an action is the list of its doses
-        notes     sentences about all answers: which actions they advise, and the rules of the run
-        barred    actions that no answer changes to, by these rules or since they hardly occur
-        dial      what a search can be more or less careful about: "doubt", "risk" or nothing, and
-        usual     where the run had it
-        """
+        """What the run is about."""
         run, done = self.run, len(self.run.done)
         about = {
             "title": run.folder.resolve().name,
@@ -157,39 +140,15 @@ class Service:
         return Answer(ABOUT | self.items.about() | about)
 
     def overview(self, k: Budget = None) -> Answer:
-        """All items together, for one k.
-
-        bars         how the improvement that is vouched for, or the loss, is spread
-        established  how many improvements are, null where no interval is known
-        """
+        """All items together, for one k."""
         return self._listed(self.items.overview, k)
 
     def cases(self, query: Annotated[models.CaseQuery, Query()]) -> Answer:
-        """Cases that meet all conditions, a page of them.
-
-        value       what was optimised
-        low, high   of the interval of the improvement
-        harm        how likely it is worse than what was done
-        guaranteed  the least value over causal models, and over what the data leaves open
-        claim       "established", "not established", "no change", or "" where there is no answer
-        """
+        """Cases that meet all conditions, a page of them."""
         return self._listed(self._of(EXPLAIN).page, query)
 
     def case(self, id: Name, k: Budget = None) -> Answer:
-        """An episode and the run's answer for k, null where it has none.
-
-        dates     when steps begin, none where times are no dates
-        fixed     steps at which nothing can change
-        observed  what happened, step by step: states, number of the action (null where nothing is
-                  decided), rewards, and how likely each action is changed
-        budgets   all k of the run
-        answer    as a line of the list, with what holds regardless of what is not known, in a
-                  sentence; its changes, and how often each new action was taken there in the data;
-                  how far the data carries (support); and the course that it leads to, like the
-                  observed one, its band what nine in ten models lie between
-        names     for each feature: names of the values that occur
-        order     for each feature: values that occur, from bad to good, where numbers do not say so
-        """
+        """An episode and the run's answer for k, null where it has none."""
         return Answer(self._of(EXPLAIN).case(id, k))
 
     def what_if(self, asked: models.WhatIfQuestion) -> Answer:
@@ -202,34 +161,12 @@ class Service:
         return self._listed(self._of(REGRET).page, query)
 
     def scenario(self, id: Name) -> Answer:
-        """A scenario and what everyone did along its path.
-
-        seen             what was revealed, step by step; labels where numbers stand for names
-        step             what a step is called
-        tanks, parts     what the numbers of the resource and of an action are called
-        choices          what 0 and 1 of an action mean, where each is done or not
-        tracks           what each player did: actions, what each brought, and the resource before
-                         each and at the end
-        states           where the executed decisions (or the policy's) were made, in words
-        advised          what the policy would have done there
-        expected_losses  what each executed decision lost in expectation
-        """
+        """A scenario and what everyone did along its path."""
         return Answer(self._of(REGRET).scenario(id))
 
     def submit(self, asked: Question, request: Request) -> Answer:
         """Ask a question that takes longer; the job tells when there is an answer. One that was
-        answered before is done at once.
-
-        ahead    how many are served before it
-        seconds  how long it has been at work, and limit: how long it may be
-        solved   the answer, as of a case; or
-        rests    what an improvement rests on: by how much of luck is kept (rho), by the strength of
-                 a hidden cause (gamma); or the ranges of the value over all, over stable and over
-                 monotone causal models, and rows of a doubt, what is expected of the plan that it
-                 advises, and what is guaranteed (by_doubt); or
-        advice   what a planner would do, what the optimum lies between, and the optimum where it is
-                 known (exact)
-        """
+        answered before is done at once."""
         limit, client = self.settings.seconds, request.state.client
         if isinstance(asked, models.SolveQuestion):
             limit = min(limit, asked.seconds or limit)
@@ -288,18 +225,18 @@ class Service:
         return Answer(about, code)
 
 
-# Addresses under /api, how they are asked, the method that answers, and with which status.
-ROUTES = (
-    ("/run", "GET", "about", 200),
-    ("/overview", "GET", "overview", 200),
-    ("/cases", "GET", "cases", 200),
-    ("/case", "GET", "case", 200),
-    ("/what-if", "POST", "what_if", 200),
-    ("/scenarios", "GET", "scenarios", 200),
-    ("/scenario", "GET", "scenario", 200),
-    ("/jobs", "POST", "submit", 202),
-    ("/jobs/{job}", "GET", "job", 200),
-    ("/jobs/{job}", "DELETE", "cancel", 200),
+# Addresses under /api, how they are asked, the method that answers, what with, and its status.
+ROUTES: tuple[tuple[str, str, str, type[models.Told], int], ...] = (
+    ("/run", "GET", "about", models.About, 200),
+    ("/overview", "GET", "overview", models.Overview, 200),
+    ("/cases", "GET", "cases", models.CaseList, 200),
+    ("/case", "GET", "case", models.Case, 200),
+    ("/what-if", "POST", "what_if", models.WhatIf, 200),
+    ("/scenarios", "GET", "scenarios", models.ScenarioList, 200),
+    ("/scenario", "GET", "scenario", models.Scenario, 200),
+    ("/jobs", "POST", "submit", models.Job, 202),
+    ("/jobs/{job}", "GET", "job", models.Job, 200),
+    ("/jobs/{job}", "DELETE", "cancel", models.Job, 200),
 )
 
 
@@ -337,10 +274,10 @@ def create_app(service: Service) -> FastAPI:
         openapi_url="/api/openapi.json",
         lifespan=alive,
     )
-    for path, method, name, code in ROUTES:
+    for path, method, name, model, code in ROUTES:
         app.add_api_route(
             f"/api{path}", getattr(service, name), methods=[method], status_code=code,
-            response_class=Answer, responses=WRONG,
+            response_class=Answer, response_model=model, responses=WRONG,
         )  # fmt: skip
     _serve_page(app)
     _report_errors(app)
