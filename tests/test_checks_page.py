@@ -1,4 +1,4 @@
-"""docs/checks.md names files and tests: all of them must exist."""
+"""tests/README.md names files and tests: all of them must exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)))
 
 

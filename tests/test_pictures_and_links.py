@@ -12,7 +12,7 @@ import counterplan
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
     path
-    for kind in ("*.md", "benchmarks/*.md", "experiments/*.md", "docs/**/*.md")
+    for kind in ("*.md", "benchmarks/*.md", "experiments/*.md", "tests/*.md", "docs/**/*.md")
     for path in ROOT.glob(kind)
 )
 # Inline links and pictures, in Markdown or as HTML; fragments and other hosts are left out.

@@ -8,7 +8,7 @@ OpenAPI document; and the tables of keys in docs/json.md. tests/cli/test_json.py
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from inspect import getdoc
 from pathlib import Path
@@ -109,6 +109,7 @@ def problem() -> Json:
         "horizon": {"type": "integer", "minimum": 1},
         "sense": {"enum": ["min", "max"]},
         "step": text,
+        "unit": text,
         "process": {"oneOf": processes},
         **parts,
     }
@@ -144,31 +145,28 @@ def text_of(document: Json) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-# --- The tables of keys in docs/json.md -----------------------------------------------------------
+# --- The tables in docs/json.md -------------------------------------------------------------------
 
 
 def tables() -> str:
-    """A table for each document, and one for explanations, which are part of several."""
-    schema = printed("explain")
-    known = {"Explanation": "[an explanation](#an-explanation)"}
-    rows = [*_keys(schema["$defs"]["Explanation"], schema["$defs"], {**known}, "")]
-    rows.append(("outcome:NAME", "what the table says of the episode besides: outcome:died"))
-    lines = [
-        "## An explanation",
-        "",
-        "Part of what `explain` and `cases` print.",
-        "",
-        *_table(rows),
-    ]
+    """What each command prints, and the keys of explanations, which are part of several."""
+    lines = ["| command | prints | file |", "|---|---|---|"]
     for command in DOCUMENTS:
-        schema, seen = printed(command), {**known}
-        defs = schema.get("$defs", {})
-        lines += ["", f"## counterplan {command}", "", f"[{command}.json](schemas/{command}.json)"]
-        for one in schema.get("anyOf", [schema]):
-            found = defs[one["$ref"].rpartition("/")[2]] if "$ref" in one else one
-            rows = [*_keys(found, defs, seen, "")]
-            lines += ["", f"{found['description'].rstrip('.')}:", "", *_table(rows)]
-    return "\n".join(lines) + "\n"
+        kinds = "; ".join(
+            (getdoc(one) or "").splitlines()[0].rstrip(".") for one in DOCUMENTS[command]
+        )
+        lines.append(
+            f"| `counterplan {command}` | {kinds} | [{command}.json](schemas/{command}.json) |"
+        )
+    schema = printed("explain")
+    rows = [*_keys(schema["$defs"]["Explanation"], schema["$defs"], {}, "")]
+    rows.append(("outcome:NAME", "what the table says of the episode besides: outcome:died"))
+    lines += ["", "## An explanation", "", "Part of what `explain` and `cases` print.", ""]
+    return (
+        "\n".join([*lines, "| key | meaning |", "|---|---|"])
+        + "".join(f"\n| `{path}` | {text} |" for path, text in rows)
+        + "\n"
+    )
 
 
 def _keys(schema: Json, defs: Json, seen: dict[str, str], above: str) -> Iterator[tuple[str, str]]:
@@ -193,10 +191,6 @@ def _below(one: Json, defs: Json, seen: dict[str, str], path: str) -> Iterator[t
             else:
                 seen[name] = f"as `{path}`"
                 yield from _keys(defs[name], defs, seen, f"{path}.")
-
-
-def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
-    return ["| key | meaning |", "|---|---|", *(f"| `{path}` | {text} |" for path, text in rows)]
 
 
 def page() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import counterplan as cp
 from counterplan.domains.problems import stated
 from counterplan.domains.storage_file import read_storage
 from counterplan.errors import CounterplanError
+from counterplan.explorer.scenarios import Scenarios
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "battery.toml"
 TEXT = EXAMPLE.read_text()
@@ -177,11 +178,17 @@ def test_decision_scenarios_report(tmp_path: Path, run: Any) -> None:
         assert found.exit_code == code, found.output
         return found
 
-    shutil.copy(EXAMPLE, tmp_path / "battery.toml")
+    # Lines may end as on Windows.
+    (tmp_path / "battery.toml").write_bytes(f'unit = "EUR"\n{TEXT}'.replace("\n", "\r\n").encode())
     path, days = str(tmp_path / "battery.toml"), str(tmp_path / "days.csv")
     state = ["--step", "3", "--price", "90", "--battery", "4", "--simulations", "50"]
     record = json.loads(done("plan", path, "--json", *state).stdout)
     assert record["words"].startswith("discharge")
+    assert record["unit"] == "EUR"
+    told = done("plan", path, *state).stdout
+    assert "EUR, higher is better" in told
+    assert re.search(r"planned  [\d.]+ EUR \(se ", told)
+    assert max(map(len, told.splitlines()[1:])) <= 80
     assert record["state"]["words"] == "hour 4 of 12, price 90, battery 4 MWh"
     assert "no mode means" in done("plan", path, "--step", "3", "--price", "91", code=2).stderr
     done("plan", path, "--scenarios-template", days)
@@ -190,8 +197,28 @@ def test_decision_scenarios_report(tmp_path: Path, run: Any) -> None:
     folder, report = str(tmp_path / "run"), tmp_path / "report.html"
     judged = done("plan", path, "--scenarios", days, "--k", "2", "-o", folder, "--json")
     found = json.loads(judged.stdout)
-    assert found["failed"] == 0
+    assert (found["failed"], found["unit"]) == (0, "EUR")
     assert found["totals"]["hindsight"] >= found["totals"]["executed"]
     Path(path).unlink()  # a run holds what it was made from
     done("report", folder, "-o", str(report))
     assert "battery (MWh)" in report.read_text()
+    assert "Values are in EUR." in report.read_text()
+    shown = Scenarios(cp.open_run(folder)).about()
+    assert (shown["quantity"], shown["values_in"]) == ("EUR", "EUR")
+
+
+@pytest.mark.parametrize(
+    ("names", "unit", "counted_in"),
+    [
+        ('["price (EUR/MWh)"]', "", "EUR"),
+        ('["price (EUR/MWh)"]', "kEUR", "kEUR"),
+        ('["price"]', "", ""),
+    ],
+)
+def test_what_outcomes_are_counted_in(
+    names: str, unit: str, counted_in: str, tmp_path: Path
+) -> None:
+    process = f"[process]\n{KINDS['gbm']}names = {names}\n"
+    text = TEXT.replace(PROCESS, f"{process}\n")
+    path = written(tmp_path, text=f'unit = "{unit}"\n{text}')
+    assert read_storage(path).axes().unit == counted_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,3 +105,17 @@ def test_every_domain(domain: str, tmp_path_factory: pytest.TempPathFactory) -> 
         assert np.isclose(sum(map(float, track["rewards"])), track["value"], rtol=1e-9, atol=1e-12)
         assert len(track["words"]) == found["horizon"]
     assert view.answer(advise(id="plain", t=1, simulations=20), lambda _: None)["choices"]
+
+
+def test_losses_that_are_not_known_in_expectation(
+    voyages_out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not known is not called nothing: scenarios are compared with the policy then."""
+    view = Scenarios(open_run(voyages_out))
+    assert view.overview(None)["of"] == "in expectation"
+    known = view.results().collect()
+    without = known.with_columns(expected_regret=None, costliest=None).lazy()
+    monkeypatch.setattr(view, "results", lambda: without)
+    found = view.overview(None)
+    assert found["of"] == "against the best policy known, luck included"
+    assert found["largest"] == known["regret_policy"].max()

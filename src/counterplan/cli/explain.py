@@ -329,7 +329,7 @@ def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any
         text += f" ({methods if question.solver == 'exact' else 'no bound'})"
     layout = cohort.explainer.layout
     words = "" if layout is None else layout.schema.outcome_in_words
-    if outcome := "summed -SOFA" if cohort.noun == "stay" else words:
+    if outcome := "summed -SOFA, points" if cohort.noun == "stay" else words:
         text += f", outcome: {outcome}"
     return f"{text}, according to the model"
 
@@ -361,7 +361,7 @@ def print_explanations(
             if row[name]
         ]
         text = f"{record['episode_id']}{k}: {'; '.join(told)}"
-        cli.print_text(text, LINES_BELOW if len(found) > 1 else None)
+        cli.print_text(text, LINES_BELOW if len(found) > 1 else None, indent=2)
     if len(found) == 1 and found[0]["changes"] and found[0].get("established") is not None:
         from counterplan.viz.quantity import Quantity, claim_of
 

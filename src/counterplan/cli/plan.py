@@ -364,23 +364,29 @@ def _print_decision(record: dict[str, Any], name: str) -> None:
         for one in record["choices"]
     ]
     clipped = "clipped" if record["clip"] else "not clipped"
-    better = "lower" if record["sense"] == "min" else "higher"
-    cli.print_table(f"{record['planner']}, {clipped}; {better} is better", columns, rows)
+    cli.print_table(f"{record['planner']}, {clipped}; {_better(record)}", columns, rows)
     lines = [("planned", record["value"], record["se"], record["basis"] or record["planner"])]
     for what, name in (("at least", "lower"), ("at most", "upper")) if bounds else ():
         lines.append((what, bounds[name], bounds[f"{name}_se"], bounds[f"{name}_method"]))
     if record["risk"] is not None:  # bounds and optimum are those of the mean
         lines[1:] = [(*line[:3], f"the mean; {line[3]}") for line in lines[1:]]
+    unit = f" {record['unit']}".rstrip()
     for what, value, se, method in lines:
-        typer.echo(f"{what:9}{_number(value)} (se {_error(se)}): {method}")
+        cli.print_text(f"{what:9}{_number(value)}{unit} (se {_error(se)}): {method}", indent=9)
     if record["exact"] is not None:
         mean = "the mean; " if record["risk"] is not None else ""
-        typer.echo(f"{'exactly':9}{_number(record['exact'])}: {mean}dynamic programming")
+        typer.echo(f"{'exactly':9}{_number(record['exact'])}{unit}: {mean}dynamic programming")
     sampled = f"bounds from {bounds['samples']:,} sampled futures; " if bounds else ""
     typer.echo(
         f"{stats['simulations']:,.0f} simulations in {1000 * stats['seconds']:.3g} ms; {sampled}"
         f"seed {record['seed']}"
     )
+
+
+def _better(found: Mapping[str, Any]) -> str:
+    """What values are, and which of them one wants."""
+    unit = f"{found['unit']}, " if found["unit"] else ""
+    return f"{unit}{'lower' if found['sense'] == 'min' else 'higher'} is better"
 
 
 def _number(value: float | None) -> str:
@@ -402,11 +408,12 @@ def _error(value: float | None) -> str:
 
 def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
     """Judge every scenario of a table, and print those that lost most."""
-    from counterplan.planning.description import columns_of
+    from counterplan.planning.description import axes_of, columns_of
     from counterplan.runs.regret import regret_spec, summarised
     from counterplan.tables.scenarios import open_scenarios
 
-    columns = columns_of(problem.make())
+    made = problem.make()
+    columns = columns_of(made)
     _refuse_for_tables(options, columns)
     if options.scenarios_template is not None:
         _write_template(options, options.scenarios_template, columns)
@@ -426,7 +433,7 @@ def _judge(options: PlanOptions, problem: ProblemChoice) -> None:
     spec = regret_spec(problem, planner, simulations, options.clip, options.seed, *more)
     # A program can read them all; people want those that matter.
     most = None if options.as_json and options.output is None else SHOWN
-    summary = summarised(_results(options, table, spec), most)
+    summary = summarised(_results(options, table, spec), most) | {"unit": axes_of(made).unit}
     if table.unused:
         cli.note(f"{options.scenarios}: not used: {', '.join(map(repr, table.unused[:8]))}")
     if options.as_json:
@@ -479,8 +486,8 @@ def _results(options: PlanOptions, table: ScenarioFile, spec: TaskSpec) -> pl.La
 
 
 def _print_scenarios(summary: Mapping[str, Any], options: PlanOptions) -> None:
-    is_cost, worst, failures = summary["sense"] == "min", summary["worst"], summary["failures"]
-    paid = "paid" if is_cost else "earned"
+    worst, failures = summary["worst"], summary["failures"]
+    paid = "paid" if summary["sense"] == "min" else "earned"
     columns = {
         "scenario": ("left", "scenario_id"),
         paid: ("right", "executed"),
@@ -506,10 +513,9 @@ def _print_scenarios(summary: Mapping[str, Any], options: PlanOptions) -> None:
     if worst:
         count = summary["scenarios"] - summary["failed"]
         some = f"the {len(worst)} that lost most of " if count > SHOWN else ""
-        better = "lower" if is_cost else "higher"
         heads = {heading: alignment for heading, (alignment, _) in shown.items()}
         rows = [[_cell(row, name) for _, name in shown.values()] for row in worst]
-        cli.print_table(f"{some}{counted(count, 'scenario')}; {better} is better", heads, rows)
+        cli.print_table(f"{some}{counted(count, 'scenario')}; {_better(summary)}", heads, rows)
     for row in failures:
         typer.echo(
             cli.printable(f"failed: {' '.join(row['scenario_id'].split())}: {row['reason']}")
@@ -536,7 +542,8 @@ def _print_totals(summary: Mapping[str, Any], paid: str) -> None:
         typer.echo("no decisions are given, so there is nothing to regret")
     for what, (name, meaning) in lines.items():
         if name in totals:
-            typer.echo(f"{what:10}{_number(totals[name])}: {meaning}")
+            total = f"{_number(totals[name])} {summary['unit']}".rstrip()
+            cli.print_text(f"{what:10}{total}: {meaning}", indent=10)
 
 
 def _cell(row: dict[str, Any], name: str) -> str:

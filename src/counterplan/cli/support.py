@@ -455,12 +455,15 @@ def fits(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> bool:
     return sum(sizes) + 3 * len(sizes) - 1 <= Console().width
 
 
-def print_text(text: str, lines: int | None = None) -> None:
+def print_text(text: str, lines: int | None = None, indent: int = 0) -> None:
     """A text on stdout, folded to the terminal's width, and cut after so many lines."""
     from rich.console import Console
 
     console = Console(markup=False, highlight=False)
-    folded = textwrap.wrap(printable(text), console.width, max_lines=lines, placeholder=" …")
+    folded = textwrap.wrap(
+        printable(text), console.width, max_lines=lines, placeholder=" …",
+        subsequent_indent=" " * indent,
+    )  # fmt: skip
     console.print("\n".join(folded), soft_wrap=True)
 
 

@@ -327,6 +327,7 @@ class Storage(HasFutures):
     step_name  what a step is: "hour"
     title      one line on what is decided
     limits     what several flows may come to together, if anything
+    unit       what outcomes are counted in, if not what prices by the unit ("EUR/MWh") are
     """
 
     process: Process
@@ -340,6 +341,7 @@ class Storage(HasFutures):
     step_name: str = "step"
     title: str = "How to fill and empty storages"
     limits: Limit | Sequence[Limit] = ()
+    unit: str = ""
 
     # What is offered depends on x, too: on which flows are cheapest.
     steps_apart: ClassVar[bool] = False
@@ -617,8 +619,10 @@ class Storage(HasFutures):
             tuple(f"_{_key(one)}" for one in table.resources),
         )
         several = (tuple(self._observed()), tuple(titles), tuple(levels))
+        prices = {units[one].partition("/")[0] for one in table.names if "/" in units[one]}
+        unit = self.unit or (prices.pop() if len(prices) == 1 else "")
         step = f"{self.step_name} t"
-        return Axes(*several, step=step, action_keys=keys[0], level_keys=keys[1])
+        return Axes(*several, step=step, action_keys=keys[0], level_keys=keys[1], unit=unit)
 
     def _observed(self) -> list[str]:
         units = self._table.units

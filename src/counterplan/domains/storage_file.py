@@ -4,6 +4,7 @@
     horizon = 24
     sense = "max"                   # what is earned; "min": what is paid
     step = "hour"
+    unit = "EUR"                    # of what is earned; or as in "price (EUR/MWh)"
 
     [process]                       # what no action touches; or --prices TABLE
     kind = "gbm"                    # initial, drift, volatility, dt, independent
@@ -46,7 +47,7 @@ from counterplan.planning.processes.base import Process, number
 
 WHAT = "a problem of storages (TOML)"
 LARGEST = 10_000_000
-TOP = ("domain", "title", "horizon", "sense", "step", "process", *PARTS)
+TOP = ("domain", "title", "horizon", "sense", "step", "unit", "process", *PARTS)
 # Texts, numbers, and lists of them: what an entry may be, by its name.
 TEXTS = ("out_of", "into", "unit")
 NEEDED = {Store: ("capacity",), Demand: ("amount",), Limit: ("flows", "most")}
@@ -113,7 +114,7 @@ def _stated(document: dict[str, Any], prices: Path | None, horizon: int | None) 
     given = document.get("horizon") if horizon is None else horizon
     if given is None:
         raise InputError("say how many steps there are: horizon = 24")
-    texts = {"title": "title", "sense": "sense", "step": "step_name"}
+    texts = {"title": "title", "sense": "sense", "step": "step_name", "unit": "unit"}
     for name in texts:
         if name in document:
             parts[texts[name]] = _text(document[name], name)

@@ -97,6 +97,7 @@ class Cases(Items):
             "budgets": run.budgets,
             "outcomes": run.outcomes,
             "quantity": labels.quantity.unit or labels.quantity.name,
+            "values_in": labels.quantity.unit,
             "as_done": explainer.as_done,
             "solver": run.question.solver,
             "rule": explainer.rule(run.question),

@@ -178,6 +178,7 @@ class Items:
         few = [one if len(one) <= MOST_VALUES else [] for one in choices]
         return {
             "k": k,
+            "of": "",
             "total": found["total"],
             "statuses": dict(statuses.iter_rows()),
             **{name: found.get(name) for name in ("supported", "established")},

@@ -127,7 +127,8 @@ class CaseQuery(ListQuery):
 
 
 class ScenarioQuery(ListQuery):
-    """Which scenarios: those that lost at least so much in expectation."""
+    """Which scenarios: those that lost at least so much, in expectation, or where that is not known
+    against the best policy known."""
 
     sort: Literal[
         "expected_regret", "executed", "regret_policy", "regret_hindsight", "hindsight", "id"
@@ -245,6 +246,7 @@ class About(Told):
     complete  whether all parts are done
     budgets   the k that were asked about
     quantity  what values are: a unit, or a name
+    values_in  what values are counted in, where that is known
     as_done   what the value of what was done is called
     rule      which alternatives are advised, in words
     features  what states are made of
@@ -272,6 +274,7 @@ class About(Told):
     budgets: list[int] = []
     outcomes: list[str] = []
     quantity: str
+    values_in: str = ""
     as_done: str = "Observed"
     solver: str
     rule: str = ""
@@ -301,6 +304,7 @@ class Bar(Told):
 class Overview(Told):
     """All items together, for one k.
 
+    of           scenarios: whether losses are in expectation, or against what and with luck
     statuses     how many have each
     supported    how many answers have data under all of them, null where that is not known
     established  how many improvements are, null where no interval is known
@@ -312,6 +316,7 @@ class Overview(Told):
     """
 
     k: int | None
+    of: str
     total: int
     statuses: dict[str, int]
     supported: int | None

@@ -12,7 +12,7 @@ from counterplan.core.limits import ProgressCallback
 from counterplan.core.validation import FloatArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
-from counterplan.explorer.lists import Items
+from counterplan.explorer.lists import Items, collect
 from counterplan.planning.advisor import Advisor
 from counterplan.planning.bounds import value_bounds
 from counterplan.planning.description import action_in_words, axes_of, plan_record, state_in_words
@@ -51,6 +51,9 @@ class Scenarios(Items):
 
     sorts: ClassVar = {"id": ID}
 
+    def sort_key(self, name: str) -> pl.Expr:
+        return _lost() if name == "expected_regret" else super().sort_key(name)
+
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._problem, self._columns = run.problem, run.columns
@@ -65,7 +68,8 @@ class Scenarios(Items):
         return {
             "kind": self.run.kind,
             "noun": self._axes.scenario,
-            "quantity": "cost" if sense == "min" else "reward",
+            "quantity": self._axes.unit or ("cost" if sense == "min" else "reward"),
+            "values_in": self._axes.unit,
             "solver": "exact",
             "sense": sense,
             "planner": description.get("planner"),
@@ -76,7 +80,10 @@ class Scenarios(Items):
         """All scenarios together; there are no budgets."""
         import polars as pl
 
-        return self.spread(pl.col("expected_regret"))
+        known = pl.col("expected_regret").is_not_null().any()
+        is_expected = collect(self.results().select(known))[0].item()
+        of = "in expectation" if is_expected else "against the best policy known, luck included"
+        return self.spread(_lost()) | {"of": of}
 
     def page(self, query: models.ScenarioQuery) -> dict[str, Any]:
         """A page of the list."""
@@ -84,11 +91,9 @@ class Scenarios(Items):
         return page | {"lines": [*map(_line, page["lines"])]}
 
     def conditions(self, query: models.ScenarioQuery) -> list[pl.Expr]:
-        import polars as pl
-
         found = super().conditions(query)
         if query.min_expected_regret is not None:
-            found.append(pl.col("expected_regret") >= query.min_expected_regret)
+            found.append(_lost() >= query.min_expected_regret)
         return found
 
     def scenario(self, name: str) -> dict[str, Any]:
@@ -185,6 +190,13 @@ class Scenarios(Items):
     def _in_words(self, actions: FloatArray) -> list[str]:
         """Actions in words."""
         return [action_in_words(self._problem, action) for action in actions]
+
+
+def _lost() -> pl.Expr:
+    """What the decisions lost: in expectation, or where that is not known against the policy."""
+    import polars as pl
+
+    return pl.coalesce("expected_regret", "regret_policy")
 
 
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -152,6 +152,7 @@ class Axes:
     step         what a step is
     scenario     what a whole path is
     choices      what 0 and 1 of an action mean, where each is done or not
+    unit         what outcomes are counted in, where that is known
     action_keys  what the numbers of an action end with in the columns of results
     level_keys   likewise those of the resource
     """
@@ -165,6 +166,7 @@ class Axes:
     choices: tuple[str, ...] = ()
     action_keys: tuple[str, ...] = ()
     level_keys: tuple[str, ...] = ()
+    unit: str = ""
 
     def __post_init__(self) -> None:
         for name, titles in (("action_keys", self.actions), ("level_keys", self.levels)):
@@ -275,6 +277,7 @@ def plan_record(
         "action": plan.action.tolist(),
         "words": action_in_words(problem, plan.action),
         "sense": problem.sense,
+        "unit": axes_of(problem).unit,
         "value": plan.value,
         "se": _finite(plan.se),
         "choices": [

@@ -388,7 +388,7 @@ class Run(Drawn, RunFolder):
             return Terms("episode", schema.unit, schema.is_discrete, schema.outcome_in_words)
         if about["kind"] == DISCRETE:
             return Terms("episode", "", True)
-        return Terms("stay", "h", False, "summed -SOFA")
+        return Terms("stay", "h", False, "summed -SOFA, points")
 
     @takes(CaseQuery)
     def cases(self, query: CaseQuery | None = None, **conditions: Any) -> pl.DataFrame:

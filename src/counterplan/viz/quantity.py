@@ -54,6 +54,10 @@ class Quantity:
             return f"{100 * value:.1f} %"
         return f"{value:,.0f}" if LARGE <= abs(value) < HUGE else f"{value:.4g}"
 
+    def with_unit(self, value: float) -> str:
+        """A value as text, with its unit where one is known."""
+        return f"{self.write(value)} {self.unit}".rstrip()
+
     def tells_apart(self, one: float | None, other: float) -> bool:
         """Whether two values are not written alike, if there are two."""
         return one is not None and self.write(one) != self.write(other)

@@ -213,7 +213,7 @@ export function histogram(width, { label, bars, from = null, axis, pick = null, 
   const low = bars[0].low;
   const high = bars[bars.length - 1].high;
   const most = Math.max(...bars.map((bar) => bar.count), 1);
-  const left = 34, right = 8, top = 8, bottom = 34;
+  const left = 34, right = 20, top = 8, bottom = 34;
   const x = (value) => left + ((value - low) / (high - low || 1)) * (width - left - right);
   const y = (count) => top + (1 - count / most) * (height - top - bottom);
   for (const mark of [0, most]) svg.append(s("line.grid", { x1: left, x2: width - right, y1: y(mark), y2: y(mark) }), s("text.tick.end", { x: left - 5, y: y(mark) + 4 }, tick(mark)));

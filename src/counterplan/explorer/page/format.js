@@ -24,6 +24,9 @@ export function show(value) {
   return x < 0 ? `−${text}` : text;
 }
 
+/** An outcome of the run, with its unit where one is known. */
+export const worth = (run, value) => `${show(value)} ${run.values_in}`.trimEnd();
+
 /** Short, to stand at an axis. */
 export function tick(value) {
   if (Math.abs(value) < 1e5) return show(value);

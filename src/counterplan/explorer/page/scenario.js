@@ -3,7 +3,7 @@
 import { finished, get, isDropped } from "./api.js";
 import { chart, leftOf, sample } from "./chart.js";
 import { calmly, fill, h, s, say, undisturbed, watchWidth } from "./dom.js";
-import { capital, num, show } from "./format.js";
+import { capital, num, show, worth } from "./format.js";
 import { words_of } from "./scenarios.js";
 import { note } from "./state.js";
 
@@ -137,9 +137,9 @@ function heading({ run, one, back }) {
     h("h1", {}, `${capital(run.noun)} ${one.id}`),
     line.status === "failed" ? h("p.wrong", { role: "alert" }, line.reason) :
       h("p.lead", {},
-        line.executed === null ? "" : [`${verb[0]} `, h("strong", { "data-value": line.executed, id: "executed" }, show(line.executed)), "; "],
-        `${policy} would have ${verb[1]} `, h("strong", {}, show(line.without_foresight)), " on this path, and ", h("strong", {}, show(line.hindsight)), " had the future been known.",
-        line.expected_regret === null ? "" : [" In expectation the decisions lost ", h("strong.down", { "data-value": line.expected_regret }, show(line.expected_regret)), ". "],
+        line.executed === null ? "" : [`${verb[0]} `, h("strong", { "data-value": line.executed, id: "executed" }, worth(run, line.executed)), "; "],
+        `${policy} would have ${verb[1]} `, h("strong", {}, worth(run, line.without_foresight)), " on this path, and ", h("strong", {}, worth(run, line.hindsight)), " had the future been known.",
+        line.expected_regret === null ? "" : [" In expectation the decisions lost ", h("strong.down", { "data-value": line.expected_regret }, worth(run, line.expected_regret)), ". "],
         line.costliest ? ["Costliest: ", words_of(line.costliest), "."] : ""),
   ];
 }
@@ -169,7 +169,7 @@ function moveStepper(view) {
 function pictures(view, place, act) {
   const { one } = view;
   const box = h("div");
-  const legend = h("p.legend.toggles", {}, one.tracks.map((track) => h("button.toggle", { type: "button", id: `show-${track.player}`, "aria-pressed": String(!view.hidden.has(track.player)), onclick: () => act.toggle(track.player) }, sample(KINDS[track.player]), `${track.title} ${show(track.value)}`)));
+  const legend = h("p.legend.toggles", {}, one.tracks.map((track) => h("button.toggle", { type: "button", id: `show-${track.player}`, "aria-pressed": String(!view.hidden.has(track.player)), onclick: () => act.toggle(track.player) }, sample(KINDS[track.player]), `${track.title} ${worth(view.run, track.value)}`)));
   fill(place, h("div.panel", {}, legend, box));
   return watchWidth(box, (width) => fill(box, draw(view, width, act)));
 }
@@ -226,10 +226,10 @@ function now(view) {
   return h("div.panel", {},
     h("h2", {}, `Decision ${t + 1}`),
     h("p.state-words", {}, one.states[t]),
-    one.advised ? h("p", {}, "Best without foresight in this state: ", h("strong", { id: "advised" }, one.advised[t]), Number.isFinite(lost) ? (lost > 0 ? [". The decision made lost ", h("strong.down", { id: "lost-now", "data-value": one.expected_losses[t] }, show(lost)), " in expectation."] : h("span", { id: "lost-now", "data-value": 0 }, ". Nothing was lost here.")) : null) : null,
+    one.advised ? h("p", {}, "Best without foresight in this state: ", h("strong", { id: "advised" }, one.advised[t]), Number.isFinite(lost) ? (lost > 0 ? [". The decision made lost ", h("strong.down", { id: "lost-now", "data-value": one.expected_losses[t] }, worth(view.run, lost)), " in expectation."] : h("span", { id: "lost-now", "data-value": 0 }, ". Nothing was lost here.")) : null) : null,
     h("table.players", {},
       h("caption.unseen", {}, "What everyone did"),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Who"), h("th", { scope: "col" }, "did"), h("th.number", { scope: "col" }, one.sense === "min" ? "paid so far" : "earned so far"))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Who"), h("th", { scope: "col" }, "did"), h("th.number", { scope: "col" }, `${one.sense === "min" ? "paid so far" : "earned so far"}${counted(view.run)}`))),
       h("tbody", {}, one.tracks.map((track) => h("tr", {}, h("th", { scope: "row" }, sample(KINDS[track.player]), track.title), h("td", {}, track.words[t]), h("td.number", {}, show(soFar(track))))))),
     one.choices.length ? null : h("p.hint", {}, "Each on its own way: what is left differs."));
 }
@@ -245,14 +245,16 @@ function advice(view, act) {
     view.problem ? h("p.wrong", { role: "alert" }, view.problem) : null,
     !found ? (view.search ? h("p.soft", {}, h("progress", { "aria-label": "Planning" }), " simulating …") : null) : [
       h("p.big-words", { id: "suggestion" }, capital(found.words)),
-      between(found, view.one.sense),
+      between(found, view),
       h("table.choices", {},
         h("caption.unseen", {}, "Choices with their estimated values"),
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Choice"), h("th.number", { scope: "col" }, view.one.sense === "min" ? "cost to come" : "reward to come"), h("th.number", { scope: "col" }, "tried"))),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Choice"), h("th.number", { scope: "col" }, `${view.one.sense === "min" ? "cost to come" : "reward to come"}${counted(view.run)}`), h("th.number", { scope: "col" }, "tried"))),
         h("tbody", {}, found.choices.slice(0, 12).map((one) => h(`tr${one.words === found.words ? ".chosen" : ""}`, {}, h("th", { scope: "row" }, one.words), h("td.number", {}, one.value === null ? "–" : estimate(one.value, one.se)), h("td.number", {}, one.simulations.toLocaleString("en-US")))))),
       h("p.hint", {}, "Choices have means over all that was tried after them, good or poor; the estimate above follows the best of it. ± is one standard error."),
     ]);
 }
+
+const counted = (run) => (run.values_in ? ` (${run.values_in})` : "");
 
 /** A mean over samples. */
 function estimate(value, error) {
@@ -260,13 +262,13 @@ function estimate(value, error) {
 }
 
 /** What the optimum lies between, with the optimum and the planner's value on it. */
-function between(found, sense) {
+function between(found, { run, one }) {
   const width = 300;
   const [low, high] = [num(found.lower), num(found.upper)];
   const marks = [low, high, num(found.value), num(found.exact)].filter(Number.isFinite);
   const [from, to] = [Math.min(...marks), Math.max(...marks)];
   const x = (value) => 12 + ((value - from) / (to - from || 1)) * (width - 24);
-  const what = sense === "min" ? "What the best policy will still pay" : "What the best policy will still earn";
+  const what = `What the best policy will still ${one.sense === "min" ? "pay" : "earn"}${counted(run)}`;
   const drawn = s("svg.between", { width, height: 40, viewBox: `0 0 ${width} 40`, role: "img", "aria-label": `${what}: between ${show(low)} and ${show(high)}` },
     s("rect.band", { x: x(low), y: 14, width: Math.max(2, x(high) - x(low)), height: 12 }),
     Number.isFinite(num(found.exact)) ? s("path.exact", { d: `M${x(num(found.exact))} 8 V32` }) : null,

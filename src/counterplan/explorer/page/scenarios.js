@@ -1,7 +1,7 @@
 // The list of scenarios, and what their decisions lost.
 
 import { h } from "./dom.js";
-import { capital, count, num, show } from "./format.js";
+import { capital, count, num, show, worth } from "./format.js";
 import { field, showList, sorting, spread, tile, typing } from "./paging.js";
 import { address } from "./state.js";
 
@@ -19,7 +19,7 @@ export async function showScenarios(context) {
     top: (overview) => [
       h("h1", {}, `${capital(run.noun)}s, by what their decisions lost`),
       h("p.lead", {}, `What was ${paid(run)} in each of ${count(overview.total, run.noun)}, and what the best decisions without foresight would have brought. `,
-        `${run.sense === "min" ? "Lower" : "Higher"} is better.`),
+        `${run.sense === "min" ? "Lower" : "Higher"} is better.${run.values_in ? ` Values are in ${run.values_in}.` : ""}`),
     ],
     summary: (overview, wanted, change) => [tiles(run, overview), losses(run, overview, wanted, change, ending)],
     filters: (overview, wanted, change) => {
@@ -39,17 +39,17 @@ const paid = (run) => (run.sense === "min" ? "paid" : "earned");
 function tiles(run, overview) {
   return h("dl.tiles", {},
     tile(overview.total.toLocaleString("en-US"), `${run.noun}s${overview.statuses.failed ? `, ${overview.statuses.failed} failed` : ""}`),
-    tile(show(overview.median), "median loss, in expectation"),
-    tile(show(overview.mean), "mean loss"),
-    tile(show(overview.largest), "largest loss"));
+    tile(worth(run, overview.median), `median loss, ${overview.of}`),
+    tile(worth(run, overview.mean), "mean loss"),
+    tile(worth(run, overview.largest), "largest loss"));
 }
 
 function losses(run, overview, wanted, change, ending) {
   if (!overview.bars.length) return null;
   const texts = {
-    caption: "What decisions lost in expectation when they were made: luck is not in it",
+    caption: overview.of === "in expectation" ? "What decisions lost in expectation when they were made: luck is not in it" : `What decisions lost ${overview.of}`,
     label: `Losses of ${count(overview.total, run.noun)}, median ${show(overview.median)}`,
-    axis: `expected loss (${run.quantity})`,
+    axis: `${overview.of === "in expectation" ? "expected loss" : "loss"} (${run.quantity})`,
   };
   return spread(texts, overview.bars, wanted, change, ending);
 }
@@ -71,15 +71,16 @@ function heading(key, title, wanted, change) {
 
 function row(line, planned) {
   const [kind, words] = AGAINST[line.status];
+  const lost = line.expected_regret ?? line.regret_policy;
   return h("tr", { "data-id": line.id },
     h("td.name", {}, h("a.row-link", { href: address("scenario", { id: line.id }) }, line.id)),
     h("td.number", {}, show(line.executed)),
     h("td.number", {}, show(line.without_foresight)),
     planned ? h("td.number", {}, show(line.planned)) : null,
     h("td.number", {}, show(line.hindsight)),
-    h("td.number.gain", { "data-value": line.expected_regret }, num(line.expected_regret) > 0 ? h("strong.down", {}, show(line.expected_regret)) : show(line.expected_regret)),
+    h("td.number.gain", { "data-value": lost }, num(lost) > 0 ? h("strong.down", {}, show(lost)) : show(lost)),
     h("td", {}, h(`span.tag.${kind}`, {}, words)),
-    h("td.words", {}, line.costliest ? words_of(line.costliest) : line.reason || h("span.soft", {}, "none lost anything")));
+    h("td.words", {}, line.costliest ? words_of(line.costliest) : line.reason || h("span.soft", {}, line.expected_regret === 0 ? "none lost anything" : line.executed === null ? "none are given" : "not known here")));
 }
 
 /** "t=4: buy 16 units; better buy nothing" as people say it. */

@@ -62,7 +62,8 @@ def regret_report(run: Run, options: ReportOptions) -> Report:
     # Over the scenarios that were executed, or over all if none was; where all are known.
     totals = {name: sum(known) for name, known in sums.items() if len(known) == len(counted) > 0}
     is_cost = run.problem.sense == "min"
-    quantity = Quantity("cost", better="lower") if is_cost else Quantity("value")
+    name, better = ("cost", "lower") if is_cost else ("value", "higher")
+    quantity = Quantity(name, unit=axes_of(run.problem).unit, better=better)
     context: dict[str, Any] = {
         "run": run,
         "pseudonyms": options.pseudonyms,
@@ -94,7 +95,7 @@ def _ranking(rows: Sequence[Row], quantity: Quantity, names: Pseudonyms) -> list
     if len({*statuses}) > 1:
         columns.append(RankingColumn("Policy is", statuses, choose=True))
     costliest = [row["costliest"] or "" for row in rows]
-    return [*columns, RankingColumn("Costliest decision", costliest)]
+    return [*columns, *([RankingColumn("Costliest decision", costliest)] if any(costliest) else [])]
 
 
 def _panels(executed: Sequence[dict[str, Any]], quantity: Quantity) -> list[Panel]:
@@ -131,7 +132,7 @@ def loss_figure(losses: Sequence[float], quantity: Quantity, title: str) -> Figu
     )  # fmt: skip
     ticks = [tick for tick in MaxNLocator(5).tick_values(low, top) if low <= tick <= top]
     axes.set_xticks([apart, *ticks], ["none", *(quantity.write(float(tick)) for tick in ticks)])
-    axes.set_xlabel(title)
+    axes.set_xlabel(f"{title} ({quantity.unit})" if quantity.unit else title)
     axes.set_ylabel("scenarios")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     style.legend_above(figure)
