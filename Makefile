@@ -22,7 +22,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo reproduce test test-slow coverage lint typecheck format docs wheel release bench bench-small setup lock clean
+.PHONY: help demo reproduce test test-slow coverage lint typecheck format docs wheel release pages bench bench-small setup lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -70,6 +70,17 @@ release: docs ## build wheel, source archive and pages, and try both in empty en
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 	$(BIN)/pytest -q tests/test_wheel.py
+
+# Pages of a version are never touched by those of another: each lies in a folder of its own.
+pages: ## put the pages of site/ beside those of other versions, in the branch gh-pages (VERSION=0.2.0)
+	test -n "$(VERSION)" && test -f site/index.html
+	git fetch -q origin gh-pages:gh-pages || git branch gh-pages $$(git commit-tree -m "Pages" $$(git hash-object -w -t tree /dev/null))
+	git worktree add pages gh-pages
+	rm -rf "pages/$(VERSION)" && cp -r site "pages/$(VERSION)"
+	cd pages && { echo '<!doctype html><html lang="en"><meta charset="utf-8"><title>counterplan</title><h1>counterplan</h1><ul>'; \
+	  ls -d [0-9]*/ | sort -rV | sed 's|\(.*\)/|<li><a href="\1/index.html">\1</a></li>|'; echo '</ul></html>'; } > index.html
+	cd pages && git add -A && git commit -qm "Pages of $(VERSION)" && git push -q origin gh-pages
+	git worktree remove --force pages
 
 bench: $(VENV)/.installed-bench ## ratios to plain ways and how cost grows, one process
 	$(BIN)/python -m benchmarks.growth

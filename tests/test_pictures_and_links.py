@@ -66,3 +66,22 @@ def test_the_pages_say_of_which_version_they_are() -> None:
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert f"site_name: counterplan {counterplan.__version__}\n" in settings
     assert f"\nversion: {counterplan.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
+def test_make_targets_that_are_named_exist(path: Path) -> None:
+    known = set(
+        re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    )
+    # `make docs reproduce PYTHON=python`: targets up to the first variable.
+    calls = re.findall(
+        r"(?:`|run: |^ {4,})make((?: [a-z-]+)+)(?= [A-Z]|`|\s*$)",
+        path.read_text("utf-8"),
+        re.MULTILINE,
+    )
+    named = {target for call in calls for target in call.split()}
+    assert named
+    assert named <= known

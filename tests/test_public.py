@@ -18,6 +18,7 @@ import pytest
 
 import counterplan as cp
 from counterplan.core.shown import Shown
+from counterplan.planning import State
 
 PACKAGES = ("", ".scm", ".tables", ".domains", ".counterfactual", ".planning", ".processes", ".viz",
             ".policies", ".testing")  # fmt: skip
@@ -123,6 +124,8 @@ def test_what_hands_its_arguments_on_tells_them_too() -> None:
     ):
         with pytest.raises(TypeError, match=r"unknown argument 'nonsense': there are "):
             call()
+    with pytest.raises(TypeError, match=r"TabularMDP\.plot: .* there are none$"):
+        mdp.plot(nonsense=1)
 
 
 def test_what_is_handed_out_is_pickled_by_its_name() -> None:
@@ -135,7 +138,6 @@ def test_what_is_handed_out_is_pickled_by_its_name() -> None:
         cp.baselines.TopK,
     ):
         assert pickle.loads(pickle.dumps(one)) is one
-    state = cp.planning.State(1, np.zeros(1), np.ones(1)) if hasattr(cp, "planning") else None
-    assert state is None or pickle.loads(pickle.dumps(state)).t == 1
+    assert pickle.loads(pickle.dumps(State(1, np.zeros(1), np.ones(1)))).t == 1
     with pytest.raises(TypeError, match="there are path, sep, decimal, encoding, query"):
         cp.tables.TablePath(Path("a.csv"), seperator=";")  # type: ignore[call-arg]

@@ -98,7 +98,8 @@ def _place(one: Any) -> str:
 
 def telling(function: Any, more: Sequence[str] = (), title: str = "") -> Any:
     """A function that answers an unknown keyword argument with all there are, which are its own and
-    `more`. What takes any is left alone: it hands them on to what tells."""
+    `more`; one with a title is a method to whoever reads this. What takes any argument is left
+    alone: it hands them on to what tells."""
     inner = inspect.unwrap(function)
     if hasattr(function, "tells") or not isinstance(function, FunctionType):
         return function
@@ -106,7 +107,7 @@ def telling(function: Any, more: Sequence[str] = (), title: str = "") -> Any:
     own = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
     if code.co_flags & inspect.CO_VARKEYWORDS and not more:
         return function
-    names = [*(name for name in own if name not in ("self", "cls", "_cls")), *more]
+    names = [*(name for name in own if name not in ("self", "cls", "_cls")), *more][bool(title) :]
     known = {*own, *more}
 
     @functools.wraps(function)

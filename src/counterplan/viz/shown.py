@@ -498,21 +498,22 @@ def _schema_frame(schema: Any) -> pl.DataFrame:
 
 
 def _plan(plan: Any) -> Summary:
+    write = Quantity().write
     facts = [
         ("do", _amounts(plan.action)),
-        ("value", f"{plan.value:.6g}, standard error {plan.se:.2g}"),
+        ("value", f"{write(plan.value)}, standard error {write(plan.se)}"),
         ("by", plan.planner),
         ("status", f"{plan.status}: {plan.status.advice}"),
     ]
     if plan.bounds is not None:
         errors = plan.bounds_se
-        off = "" if errors is None else f", standard errors {errors[0]:.2g} and {errors[1]:.2g}"
-        facts.append(("bounds", f"{plan.bounds.low:.6g} to {plan.bounds.high:.6g}{off}"))
+        off = "" if errors is None else f", standard errors {' and '.join(map(write, errors))}"
+        facts.append(("bounds", f"{Quantity().write_range(*plan.bounds)}{off}"))
     if plan.basis:
         facts.append(("stands on", plan.basis))
     order = np.argsort(-plan.visits, kind="stable")
     rows = [
-        [_amounts(plan.actions[i]), f"{plan.values[i]:.6g}", f"{plan.values_se[i]:.2g}",
+        [_amounts(plan.actions[i]), write(plan.values[i]), write(plan.values_se[i]),
          f"{plan.visits[i]:,}"]
         for i in order
     ]  # fmt: skip
@@ -548,7 +549,7 @@ def _evaluation(found: Any) -> Summary:
     facts = [
         ("played by", found.name),
         ("futures", f"{len(found.outcomes):,}"),
-        ("mean", f"{found.mean:.6g}, standard error {found.se:.2g}"),
+        ("mean", f"{Quantity().write(found.mean)}, standard error {Quantity().write(found.se)}"),
     ]
     if not found.risk.is_mean:
         facts.append((str(found.risk), f"{found.worst.mean:.6g}"))
