@@ -62,8 +62,10 @@ def regret_report(run: Run, options: ReportOptions) -> Report:
     # Over the scenarios that were executed, or over all if none was; where all are known.
     totals = {name: sum(known) for name, known in sums.items() if len(known) == len(counted) > 0}
     is_cost = run.problem.sense == "min"
-    name, better = ("cost", "lower") if is_cost else ("value", "higher")
-    quantity = Quantity(name, unit=axes_of(run.problem).unit, better=better)
+    unit = axes_of(run.problem).unit
+    quantity = Quantity("value", unit=unit)
+    if is_cost:
+        quantity = Quantity("cost", unit=unit, better="lower")
     context: dict[str, Any] = {
         "run": run,
         "pseudonyms": options.pseudonyms,
