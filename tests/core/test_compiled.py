@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 from numba import njit
 from numba.core import event
 
@@ -23,6 +24,7 @@ def answer(x):
 print(answer(1.0), sum(answer.stats.cache_hits.values()))
 """
 HELPER = """
+import numpy as np
 from numba import njit
 from constants import FACTOR
 @njit(cache=True)
@@ -116,3 +118,48 @@ def test_what_a_function_means_does_not_depend_on_what_was_compiled_before() -> 
     assert gc.isenabled()
     # Whole numbers and floats, and numbers known beforehand, have meanings of their own.
     assert [careful(2, 3), careful(2, 3.5), careful(True, 2)] == [9, 10.5, 4]
+
+
+def test_library_functions_know_whose_options_they_have() -> None:
+    """They are compiled once for all callers with the same options, not for others."""
+
+    def lowest(a):  # type: ignore[no-untyped-def]
+        return np.sum(a) + a.min()
+
+    numbers = np.array([3.0, 1.0, 2.0])
+    careless, careful = njit(fastmath=True)(lowest), njit(lowest)
+    assert [careless(numbers), careful(numbers)] == [7.0, 7.0]
+    (fast,), (exact,) = careless.inspect_llvm().values(), careful.inspect_llvm().values()
+    assert "fadd fast" in fast
+    assert " fast " not in exact
+
+
+PLAIN = """
+from counterplan.core.compiled import call, entry, within
+from counterplan.scm.gumbel import starts_before  # a kernel of ours: this module is looked after
+@within
+def half(x):
+    return x / 2.0 if starts_before(0.0, x, 1.0) else 0.0
+@entry
+def answer(x):
+    return half(x) + 1.0
+def told(steps):
+    value = call(answer, steps, 4.0)
+    hits = sum(answer.stats.cache_hits.values())
+    print(value, "kept" if hits else "compiled" if answer.overloads else "plain")
+"""
+
+
+def test_small_work_is_plain_until_there_was_enough_of_it(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text(PLAIN)
+    asked = "import plain", "plain.told(compiled.SMALL / 2 - compiled.CALL)"
+    start = "from counterplan.core import compiled"
+    assert run(tmp_path, start, *asked) == ["3.0", "plain"]
+    assert run(tmp_path, start, *asked) == ["3.0", "plain"]
+    assert run(tmp_path, start, *asked) == ["3.0", "compiled"]
+    assert run(tmp_path, start, *asked) == ["3.0", "kept"]
+    # New code begins anew; work that is not small is compiled at once.
+    (tmp_path / "plain.py").write_text(PLAIN.replace("+ 1.0", "+ 2.0"))
+    assert run(tmp_path, start, *asked) == ["4.0", "plain"]
+    large = "import plain", "plain.told(2 * compiled.SMALL)"
+    assert run(tmp_path, start, *large) == ["4.0", "compiled"]

@@ -14,6 +14,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import counterplan as cp
+from counterplan.core import compiled
 from counterplan.core.limits import Watch
 from counterplan.core.problem import Problem
 from counterplan.counterfactual import Frontier, oracle
@@ -536,3 +537,26 @@ def test_reached_states_alone_give_what_all_states_give(
         assert found == pytest.approx(values, abs=1e-12)
     for t, states in enumerate(setting.followed(table)):
         assert np.isin(states, setting.reached[t]).all()
+
+
+@pytest.mark.parametrize("doubt", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("long", [False, True])
+def test_plain_python_and_compiled_code_give_the_same_bits(
+    doubt: float, long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of them answers a small question depends on what was asked before it."""
+    rng, answers, calls = np.random.default_rng(3), [], []
+    S = 40 if long else 4  # long rows are filled side by side
+    mdp = cp.TabularMDP(rng.dirichlet(np.ones(S), size=(S, 3)), rng.normal(size=(S, 3)))
+    episode = random_episode(rng, mdp, 5)
+
+    def interpreted(function: Any, steps: float, *given: Any) -> Any:
+        calls.append(function)
+        return compiled._interpreted(function)(*given)
+
+    for call in (interpreted, lambda function, steps, *given: function(*given)):
+        monkeypatch.setattr(dynamic_program, "call", call)
+        found = cp.explain(mdp, episode, k=2, doubt=doubt)
+        answers.append((found.value, found.guaranteed, found.bound))
+    assert answers[0] == answers[1]
+    assert {function.__name__ for function in calls} >= {"first_steps", "pass_back"}

@@ -10,10 +10,14 @@ kept in a temporary folder as long as the program and its workers run.
 
 The clock of limits stands still while anything is compiled.
 
-Two thirds of the time to compile are numba's own, in Python. Three habits of it are mended here,
-which together take a sixth of that time: every sum of two numbers is looked up among dozens of
-meanings of `+`, each time anew; options that are the same are compared one by one; and the garbage
-collector goes again and again through all that a compiler has to keep.
+A small question is answered sooner than compiled: `call` runs a function as plain Python where no
+machine code of it is kept, as long as the work is small, and gives the same numbers.
+
+Two thirds of the time to compile are numba's own, in Python. Some habits of it are mended here,
+which together take a third of that time: every sum and every element of an array is looked up
+among dozens of meanings of `+` and `[]`, each time anew; parts of its own library are made into
+machine code that nobody calls, once for each set of options; options that are the same are compared
+one by one; and the garbage collector goes again and again through all that a compiler has to keep.
 """
 
 from __future__ import annotations
@@ -30,22 +34,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite.binding import ffi  # type: ignore[import-untyped]
 from numba import config, njit
 from numba.core import caching, cgutils, event, types
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.targetconfig import TargetConfig
+from numba.core.cpu import CPUContext
+from numba.core.targetconfig import ConfigStack, TargetConfig
 from numba.core.types.functions import BaseFunction
+from numba.core.typing.templates import _OverloadFunctionTemplate
 from numba.extending import intrinsic
 
 from counterplan.core.limits import TEMPORARY, pause_clock
 
-__all__ = ["Within", "alone", "entry", "fetch_ahead", "njit", "plain", "within"]
+__all__ = ["Within", "alone", "call", "entry", "fetch_ahead", "njit", "plain", "within"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _PACKAGE = __name__.partition(".")[0]
@@ -135,6 +142,72 @@ def within(function: Function) -> Function:
 def alone(function: Any) -> Any:
     """A function of the latter kind for Python, compiled when it is called."""
     return _entry(getattr(function, "py_func", function))  # without a compiler it is plain
+
+
+# Module -> its names, with plain functions in place of compiled ones.
+_INTERPRETED: dict[str, dict[str, Any]] = {}
+
+
+def _interpreted(value: Any) -> Any:
+    """What plain Python takes for a compiled function; anything else as it is."""
+    if value is fetch_ahead:
+        return lambda table, row: None
+    function = getattr(value, "py_func", None)
+    if function is None:
+        return value
+    module = function.__module__
+    if module not in _INTERPRETED:
+        names = _INTERPRETED[module] = dict(function.__globals__)
+        names.update((name, _interpreted(one)) for name, one in function.__globals__.items())
+    return FunctionType(function.__code__, _INTERPRETED[module], function.__name__)
+
+
+def _is_kept(function: Any, given: Any) -> bool:
+    """Whether machine code for these arguments is kept; it is loaded then."""
+    kept = function._cache
+    if not kept._cache_file._load_index():
+        return False
+    kinds = tuple(function.typeof_pyval(one) for one in given)
+    found = kept.load_overload(kinds, function.targetctx)
+    if found is not None:
+        function._cache_hits[kinds] += 1
+        function.targetctx.insert_user_function(found.entry_point, found.fndesc, [found.library])
+        function.add_overload(found)
+    return found is not None
+
+
+# Steps of inner loops that plain Python may take, two or three millionths of a second each, before
+# a function is compiled: a third of what that takes, so it is never far from the better of both.
+SMALL = 1_000_000
+# Of which a call takes so many, however little it has to do.
+CALL = 1_000
+_steps: dict[str, float] = {}
+
+
+def _is_small(function: Any, steps: float) -> bool:
+    """Whether so many steps are left of what may be plain, in this process and those before it. Who
+    asks more has it compiled, and begins anew when that code is out of date."""
+    notes = Path(function._cache.cache_path) / f"{function.__name__}.steps"
+    before = _steps.get(str(notes), 0.0)
+    with suppress(OSError, ValueError):
+        before = max(before, float(notes.read_text(encoding="ascii")))
+    after = before + steps + CALL
+    is_small = after <= SMALL
+    _steps[str(notes)] = after = after if is_small else 0.0
+    with suppress(OSError):
+        notes.parent.mkdir(parents=True, exist_ok=True)
+        notes.write_text(str(after), encoding="ascii")
+    return is_small
+
+
+def call(function: Any, steps: float, *given: Any) -> Any:
+    """Call a function that was made by `entry` and takes about so many steps: compiled if its code
+    is kept or the work is not small, as plain Python else."""
+    is_at_hand = getattr(function, "overloads", True)  # without a compiler it is plain
+    if is_at_hand or _is_kept(function, given) or not _is_small(function, steps):
+        return function(*given)
+    with np.errstate(all="ignore"):  # compiled code says nothing of these
+        return _interpreted(function)(*given)
 
 
 @cache
@@ -254,10 +327,18 @@ def _hash_of(names: tuple[str, ...]) -> int:
     return hash(tuple(sorted(names)))
 
 
+def _is_lasting(kind: Any) -> bool:
+    """Whether a kind of value is all there is to know of it, now and later."""
+    if isinstance(kind, types.BaseTuple):
+        return all(map(_is_lasting, kind.types))
+    lasting = types.Number, types.Boolean, types.Array, types.SliceType, types.NoneType
+    return isinstance(kind, lasting)
+
+
 def _meaning(function: Any, context: Any, args: Any, kws: Any) -> Any:
-    """What a function of numbers means, looked up once. One that is itself compiled for these
-    numbers is not kept: it depends on the options of what calls it."""
-    if kws or not all(isinstance(one, types.Number | types.Boolean) for one in args):
+    """What a function of numbers and arrays means, looked up once. One that is itself compiled for
+    these is not kept: it depends on the options of what calls it."""
+    if kws or not all(map(_is_lasting, args)):
         return _looked_up(function, context, args, kws)
     known = vars(function).setdefault("_known_meanings", {})
     found = known.get((context, args))
@@ -268,11 +349,59 @@ def _meaning(function: Any, context: Any, args: Any, kws: Any) -> Any:
     return found
 
 
+# The options that a function has from what calls it (`CPUTargetOptions.finalize`).
+_INHERITED = ("nrt", "fastmath", "error_model", "forceinline")
+
+
+def _library_function(template: Any, args: Any, kws: Any) -> Any:
+    """A function of numba's own library for these kinds of values, one for all callers whose
+    options it has; else it is compiled again for each set of them."""
+    flags: Any = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
+    if flags is not None:
+        flags = tuple(str(getattr(flags, name, "")) for name in _INHERITED)
+    key = template.context, tuple(args), tuple(kws.items()), flags
+    found = template._impl_cache.get(key)
+    return template._build_impl(key, args, kws) if found is None else found
+
+
+def _library_compiler(template: Any) -> Any:
+    """numba's own library is only ever compiled into other code, like functions of `within`."""
+    compiled = _own_compiler(template)
+    if not str(template._overload_func.__module__).startswith("numba."):
+        return compiled
+    within = {"pipeline_class": Within, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return lambda **options: compiled(**within | options)
+
+
+def _optimize_functions(library: Any, module: Any) -> None:
+    """As numba does it, with one set of passes for a module, and none for what is only declared."""
+    module.data_layout = library._codegen._data_layout
+    passes = library._codegen._function_pass_manager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes[0].run(function, passes[1])
+
+
+@cache
+def _load_registries(context: Any) -> None:
+    """Once: these are imports, asked for whenever anything is compiled."""
+    _loaded_registries(context)
+
+
 _compared: Any = TargetConfig.__eq__
 _looked_up: Any = BaseFunction.get_call_type
+_own_compiler: Any = _OverloadFunctionTemplate._get_jit_decorator
+_loaded_registries: Any = CPUContext.load_additional_registries
 TargetConfig.__eq__ = _is_same  # type: ignore[method-assign]
 TargetConfig.__hash__ = _hash_of_names  # type: ignore[method-assign]
 BaseFunction.get_call_type = _meaning  # type: ignore[method-assign, assignment]
+_OverloadFunctionTemplate._get_impl = _library_function  # type: ignore[method-assign]
+_OverloadFunctionTemplate._get_jit_decorator = _library_compiler  # type: ignore[method-assign]
+CPUCodeLibrary._optimize_functions = _optimize_functions  # type: ignore[method-assign]
+CPUContext.load_additional_registries = _load_registries  # type: ignore[method-assign]
+# Tens of thousands of calls of LLVM, each told of twice to nobody.
+for _told in list(ffi.lib._lock._cblist):
+    ffi.unregister_lock_callback(*_told)
 
 
 class _Pause(event.Listener):
@@ -282,6 +411,7 @@ class _Pause(event.Listener):
     def __init__(self) -> None:
         self._depth, self._since, self._total, self._has_told = 0, 0.0, 0.0, False
         self._collects = False
+        self._status: Any = None
 
     def on_start(self, event: Any) -> None:
         if self._depth == 0:
@@ -299,15 +429,25 @@ class _Pause(event.Listener):
             taken = time.perf_counter() - self._since
             self._total += taken
             pause_clock(taken)
+            if self._status is not None:  # the next function is told of again
+                self._status.stop()
+                self._status, self._has_told = None, False
 
     def _tell(self) -> None:
-        """One line, once, to whoever sits there and waits: programs that read stderr for errors are
-        not to find it. What cached code needs is never told of."""
-        if not self._has_told and self._total + time.perf_counter() - self._since > PATIENCE:
-            self._has_told = True
-            if sys.stderr.isatty() or hasattr(sys, "ps1") or "ipykernel" in sys.modules:
-                words = "counterplan: compiling, once; the code is kept for the next time"
-                print(words, file=sys.stderr)
+        """Say so to whoever sits there and waits, a terminal for as long as it takes, a notebook
+        once: programs that read stderr for errors are not to find it. What cached code needs is
+        never told of."""
+        if self._has_told or self._total + time.perf_counter() - self._since <= PATIENCE:
+            return
+        self._has_told = True
+        words = "counterplan: compiling, once; the code is kept for the next time"
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status(words)
+            self._status.start()
+        elif hasattr(sys, "ps1") or "ipykernel" in sys.modules:
+            print(words, file=sys.stderr)
 
 
 event.register("numba:compile", _Pause())  # type: ignore[no-untyped-call]

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.compiled import alone, entry, plain, within
+from counterplan.core.compiled import alone, call, entry, plain, within
 from counterplan.core.constraints import ResolvedConstraints
 from counterplan.core.episode import Episode
 from counterplan.core.limits import Watch
@@ -502,7 +502,9 @@ class Setting:
         if self.anywhere:
             return np.arange(self.mdp.n_states), np.full(T, self.mdp.n_states)
         _, _, may, _, path, _ = self.game
-        first = first_steps(self.mdp.rows.arrays, self.mdp.row_of, self._rules[1], may, path)
+        rows = self.mdp.rows.arrays
+        given = rows, self.mdp.row_of, self._rules[1], may, path
+        first = call(first_steps, len(rows[1]) / 10, *given)  # each entry is quickly looked at
         order = np.argsort(first, kind="stable")
         return order, np.searchsorted(first[order], np.arange(T), side="right")
 
@@ -515,11 +517,23 @@ class Setting:
             found: tuple[Any, ...] = table.__dict__.get("_followed", (None,))
             if found[0] is not self:
                 rows, path, actions = self.mdp.rows.arrays, self.game[4], plain(table.actions)
-                states = followed_states(rows, self.mdp.row_of, path, actions, self.k + 1)
+                steps = self.mdp.n_states * path.shape[1] / 10
+                given = rows, self.mdp.row_of, path, actions, self.k + 1
+                states = call(followed_states, steps, *given)
                 found = table.__dict__["_followed"] = self, *states
             _, every, begins = found
             return every, begins[:-1], begins[1:]
         return self._reach[0], np.zeros(len(self.episode), np.int64), self._reach[1]
+
+
+def _steps(setting: Setting, task: int, reach: Any) -> float:
+    """About how many entries of rows a backward pass looks at."""
+    indptr, indices, _ = setting.mdp.rows.arrays
+    n_rows, many = len(indptr) - 1, setting.mdp.n_actions if task == CHOOSE else setting.k + 1
+    if setting.k < 2 * int(setting.constraints.costs.min()):
+        many = 1  # nobody changes anything but in the observed states
+    asked = np.minimum((reach[2] - reach[1]) * many, n_rows)
+    return float(asked.sum()) * len(indices) / n_rows
 
 
 def run_backward(
@@ -531,7 +545,8 @@ def run_backward(
     weights = CERTAIN if table.weights is None else plain(table.weights)
     policy, reach = (plain(table.actions), weights), setting.reach(task, table)
     if law.compiled is not None and T * S <= SMALL and (watch is None or not watch.is_limited):
-        return BackwardPass(0, *pass_back(task, game, law.compiled, reach, policy, setting.k))
+        steps, given = _steps(setting, task, reach), (task, game, law.compiled, reach, policy)
+        return BackwardPass(0, *call(pass_back, steps, *given, setting.k))
     ended = BackwardPass(T, np.zeros((S, 1)), 0)
     # One for each processor.
     places = [np.zeros(int(row_of.max()) + 1, dtype=np.int32)]

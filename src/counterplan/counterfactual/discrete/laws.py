@@ -316,9 +316,12 @@ def extreme_values(factual: Any, outcome: int, table: Any, rows: Any, values: An
         if at >= 0 and low[at] > 0.0:
             finish = factual[1, outcome] / low[at]
             kept = low[at] if assume == MONOTONE else 0.0
+        asked = 0.0
+        for j in range(size):  # in order, as plain Python and compiled code both do it
+            asked += low[j]
         # The rest of the row must hold what the lower limits ask for. Added to 1 a rare outcome
         # would lose its digits.
-        limit = max(0.0, 1.0 - max(0.0, (low.sum() - 1.0) + least) / least)
+        limit = max(0.0, 1.0 - max(0.0, (asked - 1.0) + least) / least)
         for j in range(size if shared else 0):
             entry_of[targets[j]] = j
         for c in range(columns if number < many else fewer):
