@@ -14,7 +14,7 @@ A small question is answered sooner than compiled: `call` runs a function as pla
 machine code of it is kept, as long as the work is small, and gives the same numbers.
 
 Two thirds of the time to compile are numba's own, in Python. Some habits of it are mended here,
-which together take a third of that time: every sum and every element of an array is looked up
+which together take a good part of that time: every sum and every element of an array is looked up
 among dozens of meanings of `+` and `[]`, each time anew; parts of its own library are made into
 machine code that nobody calls, once for each set of options; options that are the same are compared
 one by one; and the garbage collector goes again and again through all that a compiler has to keep.
@@ -330,7 +330,7 @@ def _hash_of(names: tuple[str, ...]) -> int:
 def _is_lasting(kind: Any) -> bool:
     """Whether a kind of value is all there is to know of it, now and later."""
     if isinstance(kind, types.BaseTuple):
-        return all(map(_is_lasting, kind.types))
+        return all(_is_lasting(one) for one in kind)  # type: ignore[attr-defined]
     lasting = types.Number, types.Boolean, types.Array, types.SliceType, types.NoneType
     return isinstance(kind, lasting)
 

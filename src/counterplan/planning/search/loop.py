@@ -54,6 +54,7 @@ policy optimal, where the tree is complete.
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from typing import Any
 
@@ -150,6 +151,8 @@ Tree: Any = namedtuple("Tree", _FIELDS)  # type: ignore[misc]
 TREE = types.NamedTuple(list(_FIELDS.values()), Tree)  # type: ignore[no-untyped-call]
 
 FEW = 10_000  # simulations, for which there is plenty of room from the start
+# Bytes that a processor fetches at once.
+LINE = 64
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: spreads keys over a table
 STRIDE = 0.6180339887498949  # of successors: 1 / golden ratio
 
@@ -659,7 +662,7 @@ def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int
 
     def memory(rows: int, columns: Any, kind: Any) -> Any:
         wide = sizes.get(columns, columns)
-        return np.zeros((rows, wide) if wide else rows, dtype=kind)
+        return _lines((rows, wide) if wide else (rows,), kind)
 
     growing = {name: memory(rows[i], wide, kind) for name, (i, kind, wide) in _GROWING.items()}
     tables = {name: _table(name, int(1.5 * rows[i])) for name, i in _TABLES.items()}
@@ -673,14 +676,23 @@ def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int
     return Tree(**fixed, **growing, **tables)
 
 
+def _lines(shape: tuple[int, ...], kind: Any) -> Any:
+    """Zeros that begin where a cache line does: a row that lies in two is waited for twice."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    room = np.zeros(size + LINE, dtype=np.uint8)
+    start = -room.ctypes.data % LINE
+    return room[start : start + size].view(kind).reshape(shape)
+
+
 def _table(name: str, rows: int) -> Any:
     """An empty hash table with at least so many rows."""
     size = 1 << (rows - 1).bit_length()
-    if name == "node_table":
-        return np.full(size, NONE, dtype=np.uint32)
-    if name == "links":
-        return np.full((size, 8), NONE, dtype=np.uint32).view(np.float64)
-    return np.full((size, 2), -1)
+    shapes: dict[str, tuple[int, ...]] = {"node_table": (size,), "links": (size, 8)}
+    if name not in shapes:
+        return np.full((size, 2), -1)
+    table = _lines(shapes[name], np.uint32)
+    table.fill(NONE)
+    return table if name == "node_table" else table.view(np.float64)
 
 
 def grown(tree: Any) -> Any:
@@ -692,7 +704,8 @@ def grown(tree: Any) -> Any:
     for name, (i, *_) in _GROWING.items():
         if full[i]:
             old = getattr(tree, name)
-            larger[name] = np.concatenate([old, np.zeros_like(old)])
+            larger[name] = _lines((2 * len(old), *old.shape[1:]), old.dtype)
+            larger[name][: len(old)] = old
     for name, i in _TABLES.items():
         if full[i]:
             larger[name] = _table(name, 2 * len(getattr(tree, name)))
