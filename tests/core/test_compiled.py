@@ -144,7 +144,7 @@ def half(x):
 def answer(x):
     return half(x) + 1.0
 def told(steps):
-    value = call(answer, steps, 4.0)
+    value = call(answer, lambda: steps, 4.0)
     hits = sum(answer.stats.cache_hits.values())
     print(value, "kept" if hits else "compiled" if answer.overloads else "plain")
 """

@@ -550,7 +550,7 @@ def test_plain_python_and_compiled_code_give_the_same_bits(
     mdp = cp.TabularMDP(rng.dirichlet(np.ones(S), size=(S, 3)), rng.normal(size=(S, 3)))
     episode = random_episode(rng, mdp, 5)
 
-    def interpreted(function: Any, steps: float, *given: Any) -> Any:
+    def interpreted(function: Any, steps: Any, *given: Any) -> Any:
         calls.append(function)
         return compiled._interpreted(function)(*given)
 

@@ -200,11 +200,14 @@ def _is_small(function: Any, steps: float) -> bool:
     return is_small
 
 
-def call(function: Any, steps: float, *given: Any) -> Any:
-    """Call a function that was made by `entry` and takes about so many steps: compiled if its code
-    is kept or the work is not small, as plain Python else."""
+def call(function: Any, steps: Callable[[], float], *given: Any) -> Any:
+    """Call a function that was made by `entry`: compiled if its code is kept or the work is not
+    small, as plain Python else.
+
+    steps  about how many it takes, which is asked where no code is at hand
+    """
     is_at_hand = getattr(function, "overloads", True)  # without a compiler it is plain
-    if is_at_hand or _is_kept(function, given) or not _is_small(function, steps):
+    if is_at_hand or _is_kept(function, given) or not _is_small(function, steps()):
         return function(*given)
     with np.errstate(all="ignore"):  # compiled code says nothing of these
         return _interpreted(function)(*given)

@@ -504,7 +504,8 @@ class Setting:
         _, _, may, _, path, _ = self.game
         rows = self.mdp.rows.arrays
         given = rows, self.mdp.row_of, self._rules[1], may, path
-        first = call(first_steps, len(rows[1]) / 10, *given)  # each entry is quickly looked at
+        # Each entry is quickly looked at.
+        first = call(first_steps, lambda: len(rows[1]) / 10, *given)
         order = np.argsort(first, kind="stable")
         return order, np.searchsorted(first[order], np.arange(T), side="right")
 
@@ -517,9 +518,9 @@ class Setting:
             found: tuple[Any, ...] = table.__dict__.get("_followed", (None,))
             if found[0] is not self:
                 rows, path, actions = self.mdp.rows.arrays, self.game[4], plain(table.actions)
-                steps = self.mdp.n_states * path.shape[1] / 10
                 given = rows, self.mdp.row_of, path, actions, self.k + 1
-                states = call(followed_states, steps, *given)
+                steps = self.mdp.n_states * len(self.episode) / 10
+                states = call(followed_states, lambda: steps, *given)
                 found = table.__dict__["_followed"] = self, *states
             _, every, begins = found
             return every, begins[:-1], begins[1:]
@@ -545,7 +546,10 @@ def run_backward(
     weights = CERTAIN if table.weights is None else plain(table.weights)
     policy, reach = (plain(table.actions), weights), setting.reach(task, table)
     if law.compiled is not None and T * S <= SMALL and (watch is None or not watch.is_limited):
-        steps, given = _steps(setting, task, reach), (task, game, law.compiled, reach, policy)
+        steps, given = (
+            partial(_steps, setting, task, reach),
+            (task, game, law.compiled, reach, policy),
+        )
         return BackwardPass(0, *call(pass_back, steps, *given, setting.k))
     ended = BackwardPass(T, np.zeros((S, 1)), 0)
     # One for each processor.
