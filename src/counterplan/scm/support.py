@@ -5,8 +5,8 @@ of different episodes are themselves: `typical`, the median over them of the dis
 state of another episode, and `far`, which 99 in 100 of them do not exceed; where features are
 written down in steps, as scores are, states half a step apart are not far.
 
-The nearest are found by looking at blocks of them, sorted by the feature that varies most, from the
-block of the state outwards, until that feature alone is farther away than what was found.
+The nearest are found by looking at blocks of them that lie close together, the one whose box is
+nearest first, until every other box is farther away than what was found.
 """
 
 from __future__ import annotations
@@ -43,38 +43,41 @@ SingleArray = NDArray[np.float32]
 
 @njit(cache=True, nogil=True)
 def look_around(
-    states: Any, blocks: Any, feature: int, cells: Any, n_cells: int, count: int, enough: float
+    states: Any, blocks: Any, boxes: Any, cells: Any, n_cells: int, count: int, enough: float
 ) -> tuple[Any, Any]:
     """(n,) how far the nearest kept state is, and (n, n_cells) how many of the `count` nearest are
     in each cell; a search ends once it has `count` of them no farther than `enough`.
 
-    states (n, D); blocks (b, D, BLOCK), in rising order of a feature; cells (b, BLOCK), -1 for none
+    states (n, D); blocks (b, D, BLOCK), and their boxes (2, D, b): where features begin and end;
+    cells (b, BLOCK), -1 for none
     """
     n, D = states.shape
-    last = blocks.shape[0] - 1
+    many = blocks.shape[0]
     nearest, taken = np.empty(n), np.zeros((n, n_cells), dtype=np.int64)
     away, squares, who = np.empty(BLOCK), np.empty(count), np.empty(count, dtype=np.int64)
+    gaps = np.empty(many)
     for i in range(n):
         squares[:] = np.inf
         who[:] = -1
-        right = 0
-        while right <= last and blocks[right, feature, 0] < states[i, feature]:
-            right += 1
-        left = right - 1
-        while squares[-1] > enough * abs(enough):
-            before = after = np.inf
-            if left >= 0:
-                before = max(states[i, feature] - blocks[left, feature, BLOCK - 1], 0.0)
-            if right <= last:
-                after = max(blocks[right, feature, 0] - states[i, feature], 0.0)
-            gap = min(before, after)
-            if not gap * gap < squares[-1]:  # nor where it is not a number
+        # Added up as distances are: never more than that of a state inside, rounding included.
+        gaps[:] = 0.0
+        for j in range(D):
+            x, low, high = states[i, j], boxes[0, j], boxes[1, j]
+            for b in range(many):
+                before, after = low[b] - x, x - high[b]
+                gap = before if before > after else after
+                gaps[b] += gap * gap if gap > 0.0 else 0.0
+        first, least = 0, np.inf
+        for b in range(many):
+            if gaps[b] < least:
+                first, least = b, gaps[b]
+        for turn in range(many):
+            # The nearest box first; after it they lie on both sides, the close ones soon.
+            block = (first + (turn + 1) // 2 * (1 if turn % 2 else -1)) % many
+            if not squares[-1] > enough * abs(enough):
                 break
-            block = left if before <= after else right
-            if before <= after:
-                left -= 1
-            else:
-                right += 1
+            if not gaps[block] < squares[-1]:  # nor where it is not a number
+                continue
             away[:] = 0.0
             for j in range(D):
                 coordinate, x = blocks[block, j], states[i, j]
@@ -126,9 +129,8 @@ class Seen:
     def nearest(self, states: FloatArray, enough: float = -1.0) -> FloatArray:
         """(n,) how far the nearest kept state is from each of the states (n, D); where one is no
         farther than `enough`, how far such a one is."""
-        _, blocks, feature = self._blocks
-        nobody = np.full((len(blocks), BLOCK), -1)
-        return np.asarray(look_around(states, blocks, feature, nobody, 0, 1, enough)[0])
+        order, blocks, boxes = self._blocks
+        return np.asarray(look_around(states, blocks, boxes, order, 0, 1, enough)[0])
 
     def taken(
         self,
@@ -141,7 +143,7 @@ class Seen:
         many of the `count` nearest took each of the options (N, d): a dose half way to the next
         counts as that one, anything where all options have the same; or within a tolerance (d,),
         infinite for what is not chosen, where the first option gets what no other has."""
-        order, blocks, feature = self._blocks
+        order, blocks, boxes = self._blocks
         chosen = np.flatnonzero(
             np.ptp(options, axis=0) > 0.0 if tolerance is None else np.isfinite(tolerance)
         )
@@ -162,7 +164,7 @@ class Seen:
             if tolerance is None:
                 self._cells[key] = laid
         count = min(count, len(self.states))
-        found = look_around(states, blocks, feature, laid, len(options), count, -1.0)
+        found = look_around(states, blocks, boxes, laid, len(options), count, -1.0)
         return found[0], found[1]
 
     @cached_property
@@ -172,16 +174,26 @@ class Seen:
         return {}
 
     @cached_property
-    def _blocks(self) -> tuple[IntArray, FloatArray, int]:
-        """The numbers of the kept states (b, BLOCK), -1 where the last block has no more, these
-        states (b, D, BLOCK), and the feature by which they are sorted."""
+    def _blocks(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The numbers of the kept states (b, BLOCK), -1 where a block has no more, these states
+        (b, D, BLOCK), and where each feature of a block begins and ends (2, D, b)."""
         states = self.states.astype(np.float64)
-        feature = int(states.std(axis=0).argmax())
-        order = np.argsort(states[:, feature], kind="stable")
-        missing = -len(order) % BLOCK
-        order = np.append(order, np.full(missing, -1)).reshape(-1, BLOCK)
+        whole, parts = [np.arange(len(states))], list[IntArray]()
+        while whole:
+            part = whole.pop()
+            if len(part) <= BLOCK:
+                parts.append(np.append(part, np.full(BLOCK - len(part), -1)))
+                continue
+            # In two, by the feature that varies most, the first of them in full blocks.
+            feature = int(np.ptp(states[part], axis=0).argmax())
+            part = part[np.argsort(states[part, feature], kind="stable")]
+            half = BLOCK * (-(-len(part) // BLOCK) // 2)
+            whole += [part[half:], part[:half]]
+        order = np.stack(parts)
         blocks = np.where(order[..., None] < 0, np.inf, states[order])
-        return order, np.ascontiguousarray(np.swapaxes(blocks, 1, 2)), feature
+        most = np.where(order[..., None] < 0, -np.inf, blocks).max(axis=1)
+        boxes = np.ascontiguousarray(np.stack([blocks.min(axis=1).T, most.T]))
+        return order, np.ascontiguousarray(np.swapaxes(blocks, 1, 2)), boxes
 
     def check(self, n_features: int, n_components: int) -> None:
         """Raise unless it is made for so many features and action components."""
