@@ -4,7 +4,8 @@ nodes at a time, and certified slopes.
     o = C cos(W_s s + W_a a + b) + K_s s + K_a a + c
 
 Steps. Many states at a time go through one unit after the other; weights that are zero cost
-nothing, and of those that regression finds most are.
+nothing, and of those that regression finds most are. Models that differ in C, K and c only, as the
+members of an ensemble do, go through a unit together.
 
 Slopes, as in `network`: between the centre of a region and one of its states a unit's argument x
 moves by at most r, and
@@ -17,16 +18,16 @@ between sinc(r/2) and 1. The scale is LEAST_SCALE + softplus(o).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterplan.core.compiled import njit, plain
 from counterplan.core.validation import FloatArray, IntArray
-from counterplan.scm.network import ROUND_UP, Network
+from counterplan.scm.network import ROUND_UP, Network, NeuralReplay
 
 # Of the noise's usual spread: were it nothing somewhere, what is observed there would be infinite
 # luck.
@@ -138,7 +139,7 @@ def spread_of(outputs: FloatArray) -> FloatArray:
     return np.asarray(LEAST_SCALE + np.logaddexp(0.0, outputs))
 
 
-class CosineReplay:
+class CosineReplay(NeuralReplay):
     """F_t(s, a) for the actions of each step of one episode."""
 
     def __init__(
@@ -149,35 +150,58 @@ class CosineReplay:
         noise: FloatArray,
         limits: FloatArray,
     ) -> None:
-        """`networks`: location and scale; action vectors (T-1, N, d), noise (T-1, O), and limits
-        (O, 2)."""
         self._parts = networks[0].sparse, networks[1].sparse, fixed, plain(limits)
-        self._vectors, self._noise = plain(vectors), plain(noise)
+        self._vectors, self._noise, self._count = plain(vectors), plain(noise), vectors.shape[1]
 
-    def children(self, t: int, states: FloatArray) -> FloatArray:
-        """(n, N, D)."""
-        n, N = len(states), self._vectors.shape[1]
-        after = self.follow(t, np.repeat(states, N, axis=0), np.tile(np.arange(N), n))
-        return after.reshape(n, N, -1)
+    def _fill(self, path: FloatArray, t: int, actions: IntArray, noise: FloatArray) -> None:
+        _walk(self._parts, path, self._vectors[t : t + actions.shape[1]], actions, noise)
 
-    def follow(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
-        """(n, D)."""
-        return self.path(t, states, actions[:, None])[:, 1]
 
-    def path(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
-        """(n, m + 1, D)."""
-        steps = slice(t, t + actions.shape[1])
-        return self.under(t, states, actions, self._noise[None, steps])
+class JointReplay:
+    """The steps of several models that share their units, all at once."""
 
-    def under(
-        self, t: int, states: FloatArray, actions: NDArray[np.int64], noise: FloatArray
-    ) -> FloatArray:
-        """(n, m + 1, D) the same under other noise: (n, m, O), or (1, m, O) for all."""
-        steps = slice(t, t + actions.shape[1])
-        result = np.empty((len(states), actions.shape[1] + 1, states.shape[1]))
+    def __init__(self, replays: Sequence[CosineReplay]) -> None:
+        location, scale, fixed, limits = zip(*(one._parts for one in replays), strict=True)
+        self._parts = _together(location), _together(scale), fixed[0], np.stack(limits)
+        self._noise = np.stack([one._noise for one in replays])
+        self._vectors = replays[0]._vectors
+
+    @classmethod
+    def of(cls, replays: Sequence[object]) -> JointReplay | None:
+        """None where they do not."""
+        first, *rest = replays
+        known = [one for one in rest if isinstance(one, CosineReplay)]
+        if not isinstance(first, CosineReplay) or len(known) < len(rest) or not known:
+            return None
+        is_same = all(
+            np.array_equal(first._vectors, one._vectors)
+            and all(map(_share, first._parts[:2], one._parts[:2]))
+            for one in known
+        )
+        return cls([first, *known]) if is_same else None
+
+    def path(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
+        """(n, m + 1, B, D) states (n, B, D) of step t and those after m actions (n, m)."""
+        result = np.empty((len(states), actions.shape[1] + 1, *states.shape[1:]))
         result[:, 0] = states
-        _walk(self._parts, result, self._vectors[steps], plain(actions), plain(noise))
+        steps = slice(t, t + actions.shape[1])
+        noise, vectors = plain(self._noise[:, steps]), self._vectors[steps]
+        _joint_walk(self._parts, result, vectors, plain(actions), noise)
         return result
+
+
+def _share(one: Units, other: Units) -> bool:
+    """Whether two networks differ in the weights behind their units only."""
+    names = ("starts", "inputs", "weights", "ends", "outputs", "bias")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+
+def _together(networks: Sequence[Units]) -> Units:
+    """Networks that share their units as one, with effects (e, B), linear (O, D + d, B) and
+    constant (O, B) of each."""
+    names = ("effects", "linear", "constant")
+    joint = {name: np.stack([getattr(one, name) for one in networks], -1) for name in names}
+    return networks[0]._replace(**joint)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -232,6 +256,34 @@ def _outputs(units: Units, inputs: Any, outputs: Any) -> None:
                 outputs[i, r] += weight * cosine[r]
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _joint_outputs(units: Units, inputs: Any, outputs: Any) -> None:
+    """Write the outputs (O, n, B) of B networks that share their units (`_together`) for inputs (P,
+    n, B)."""
+    n, B = outputs.shape[1:]  # noqa: N806
+    angle, cosine, sine = np.empty(n * B), np.empty(n * B), np.empty(n * B)
+    for i in range(outputs.shape[0]):
+        for r in range(n):
+            for b in range(B):
+                outputs[i, r, b] = units.constant[i, b]
+            for j in range(inputs.shape[0]):
+                for b in range(B):
+                    outputs[i, r, b] += units.linear[i, j, b] * inputs[j, r, b]
+    flat, cosines = inputs.reshape(-1, n * B), cosine.reshape(n, B)
+    for h in range(units.bias.shape[0]):
+        angle[:] = units.bias[h]
+        for e in range(units.starts[h], units.starts[h + 1]):
+            j, weight = units.inputs[e], units.weights[e]
+            for r in range(n * B):
+                angle[r] += weight * flat[j, r]
+        waves(angle, cosine, sine)
+        for e in range(units.ends[h], units.ends[h + 1]):
+            i = units.outputs[e]
+            for r in range(n):
+                for b in range(B):
+                    outputs[i, r, b] += units.effects[e, b] * cosines[r, b]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def spread(output: float) -> float:
     """The scale that an output of its network stands for: softplus without overflow."""
@@ -266,6 +318,39 @@ def _walk(parts: Any, path: Any, vectors: Any, actions: Any, noise: Any) -> None
             for r in range(rows):
                 for j in range(D):
                     path[start + r, t + 1, j] = inputs[j, r]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _joint_walk(parts: Any, path: Any, vectors: Any, actions: Any, noise: Any) -> None:
+    """Fill path (n, m + 1, B, D) of B models, given its beginning, by m actions (n, m) of each row,
+    under noise (B, m, O); parts as `JointReplay` has them."""
+    location, scale, fixed, limits = parts
+    n, _, B, D = path.shape  # noqa: N806
+    d, O = vectors.shape[2], location.constant.shape[0]  # noqa: E741
+    together = max(LANES // B, 1)
+    for start in range(0, n, together):
+        rows = min(together, n - start)
+        inputs = np.empty((D + d, rows, B))
+        place, wide = np.empty((O, rows, B)), np.empty((O, rows, B))
+        for r in range(rows):
+            for b in range(B):
+                for j in range(D):
+                    inputs[j, r, b] = path[start + r, 0, b, j]
+        for t in range(actions.shape[1]):
+            for r in range(rows):
+                for j in range(d):
+                    for b in range(B):
+                        inputs[D + j, r, b] = vectors[t, actions[start + r, t], j]
+            _joint_outputs(location, inputs, place)
+            _joint_outputs(scale, inputs, wide)
+            for r in range(rows):
+                for b in range(B):
+                    for i in range(O):
+                        moved = place[i, r, b] + spread(wide[i, r, b]) * noise[b, t, i]
+                        moved = min(max(moved, limits[b, i, 0]), limits[b, i, 1])
+                        inputs[fixed + i, r, b] = moved
+                    for j in range(D):
+                        path[start + r, t + 1, b, j] = inputs[j, r, b]
 
 
 def gate_interval(argument: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -7,12 +7,7 @@ m multiplies both layers. With spectral norms ||W_s||, ||W_z|| the Lipschitz con
 most m^2 ||W_z|| ||W_s||, since tanh has slope at most 1.
 
 Steps. The first layer splits into a state half, common to all actions of a node, and an action
-half, common to all nodes. tanh of their sum needs no new tanh:
-
-    tanh(x + y) = (tanh x + tanh y) / (1 + tanh x tanh y)
-
-so a node costs one tanh per hidden unit and a child one division. Near saturation with opposite
-signs the denominator vanishes; those few units are computed directly, as tanh(x + y).
+half, common to all nodes.
 
 Slopes. Between the centre c of a region and one of its states a unit's argument x moves by at most
 r_h = min(||W_s[h, :]|| radius, |W_s[h, :]| . box), say by d, and the unit f by a gate times d. The
@@ -44,6 +39,7 @@ by which slopes of y are multiplied, as above: 1 where no limit is in reach.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -60,10 +56,11 @@ from counterplan.scm.point import Region, Regions, Slopes, number_array, with_fi
 MATRICES = ("state", "action", "output", "skip", "action_skip")
 # Norms come out of floating-point factorisations: certified ones are rounded up by this much.
 ROUND_UP = 1.0 + 1e-12
-# Below this denominator the addition formula loses digits. With arguments of opposite signs, one of
-# them at most SAFE in size, it is at least 1 - tanh(SAFE), which is above.
-CANCELS = 1e-3
-SAFE = 3.75
+# ln 2 in two parts, and the series of exp(x) - 1 up to ln 2 / 2, highest powers first.
+LN2 = (0.693147180369123816490, 1.90821492927058770002e-10)
+EXPONENTIAL = tuple(1.0 / math.factorial(power) for power in range(14, 0, -1))
+# States that are stepped together.
+ROWS = 8
 # Chords of the softplus over less are lost in rounding.
 SHORTEST_CHORD = 1e-3
 # Intervals are widened by more than all roundings on the way to them can add up to.
@@ -178,6 +175,11 @@ class Network:
         """(n, O) outputs for states (n, D) and action vectors (n, d)."""
         hidden = np.tanh(states @ self.state.T + self.bias + actions @ self.action.T)
         return np.asarray(hidden @ self.output.T + self.output_bias)
+
+    @cached_property
+    def by_feature(self) -> FloatArray:
+        """(D, H) the weights of states, for compiled loops over units."""
+        return np.ascontiguousarray(self.state.T)
 
     @cached_property
     def absolute(self) -> Self:
@@ -295,87 +297,157 @@ class NeuralReplay:
     ) -> None:
         """`networks`: location and scale; action vectors (T-1, N, d), noise (T-1, O), and limits
         (O, 2)."""
-        self._networks, self._noise, self._fixed = networks, plain(noise), fixed
-        self._limits = plain(limits)
-        # The action half of each first layer, as it is and as its tanh.
-        self._actions = [vectors @ network.action.T for network in networks]
-        self._tanh_actions = [np.tanh(half) for half in self._actions]
-        self._outputs = [plain(network.output) for network in networks]
-        self._biases = [plain(network.output_bias) for network in networks]
+        self._noise, self._count = plain(noise), vectors.shape[1]
+        # The state half of each first layer, the action half, and the second layer.
+        location, scale = (
+            (
+                one.by_feature,
+                vectors @ one.action.T + one.bias,
+                plain(one.output),
+                plain(one.output_bias),
+            )
+            for one in networks
+        )
+        self._parts: Any = location, scale, fixed, plain(limits)
 
     def children(self, t: int, states: FloatArray) -> FloatArray:
         """(n, N, D)."""
-        N = self._actions[0].shape[1]
-        return self._moved(t, states, np.broadcast_to(np.arange(N), (len(states), N)))
+        n, every = len(states), np.arange(self._count)
+        after = self.follow(t, np.repeat(states, len(every), axis=0), np.tile(every, n))
+        return after.reshape(n, len(every), -1)
 
     def follow(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
         """(n, D)."""
-        return self._moved(t, states, actions[:, None])[:, 0]
+        return self.path(t, states, actions[:, None])[:, 1]
 
-    def _moved(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
-        result = np.empty((*actions.shape, states.shape[1]))
-        result[:, :, : self._fixed] = states[:, None, : self._fixed]
-        halves = []
-        for network, own, tanh, output in zip(
-            self._networks, self._actions, self._tanh_actions, self._outputs, strict=True
-        ):
-            half = states @ network.state.T + network.bias
-            halves.append((half, np.tanh(half), own[t], tanh[t], output))
-        rest = (*self._biases, self._noise[t], self._limits)
-        moved = np.empty((*actions.shape, len(self._noise[t])))
-        _children(halves[0], halves[1], rest, plain(actions), moved)
-        result[:, :, self._fixed :] = moved
+    def path(self, t: int, states: FloatArray, actions: NDArray[np.int64]) -> FloatArray:
+        """(n, m + 1, D)."""
+        steps = slice(t, t + actions.shape[1])
+        return self.under(t, states, actions, self._noise[None, steps])
+
+    def under(
+        self, t: int, states: FloatArray, actions: NDArray[np.int64], noise: FloatArray
+    ) -> FloatArray:
+        """(n, m + 1, D) the same under other noise: (n, m, O), or (1, m, O) for all."""
+        result = np.empty((len(states), actions.shape[1] + 1, states.shape[1]))
+        result[:, 0] = states
+        self._fill(result, t, plain(actions), plain(noise))
         return result
 
+    def _fill(self, path: FloatArray, t: int, actions: IntArray, noise: FloatArray) -> None:
+        """The states of a path (n, m + 1, D), given those of step t."""
+        _walk(self._parts, path, t, actions, noise)
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _children(location: Any, scale: Any, rest: Any, actions: Any, result: Any) -> None:
-    """Write h + phi u, within limits, for each node and each of its actions into result (n, N,
-    O)."""
-    state_l, tanh_state_l, action_l, tanh_action_l, output_l = location
-    state_s, tanh_state_s, action_s, tanh_action_s, output_s = scale
-    bias_l, bias_s, noise, limits = rest
-    H, O = state_l.shape[1], output_l.shape[0]  # noqa: E741
-    hidden_l, hidden_s = np.empty(H), np.empty(state_s.shape[1])
-    for node in range(actions.shape[0]):
-        for child in range(actions.shape[1]):
-            action = actions[node, child]
-            least = _add_tanh(tanh_state_l[node], tanh_action_l[action], hidden_l)
-            if least < CANCELS:
-                _repair(state_l[node], action_l[action], hidden_l)
-            least = _add_tanh(tanh_state_s[node], tanh_action_s[action], hidden_s)
-            if least < CANCELS:
-                _repair(state_s[node], action_s[action], hidden_s)
-            for feature in range(O):
-                place, spread = bias_l[feature], bias_s[feature]
-                for h in range(H):
-                    place += output_l[feature, h] * hidden_l[h]
-                for h in range(hidden_s.shape[0]):
-                    spread += output_s[feature, h] * hidden_s[h]
-                # softplus without overflow
-                softplus = max(spread, 0.0) + np.log1p(np.exp(-abs(spread)))
-                moved = place + softplus * noise[feature]
-                moved = min(max(moved, limits[feature, 0]), limits[feature, 1])
-                result[node, child, feature] = moved
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def tanh_of(values: Any, powers: Any) -> None:
+    """Put tanh(x) = (e^2x - 1) / (e^2x + 1) in the place of values (n,), several at a time, correct
+    to the last digits: 2x = q ln 2 + y, and e^y - 1 by its series. Room for powers (n,) of 2, as
+    the bits of a number."""
+    two = powers.view(np.float64)
+    for r in range(values.shape[0]):
+        x = 2.0 * values[r]
+        x = 44.0 if x > 44.0 else x  # beyond it tanh is 1
+        x = -44.0 if x < -44.0 else x
+        values[r] = x
+        powers[r] = (np.int64(np.floor(x * (1.0 / np.log(2.0)) + 0.5)) + 1023) << 52
+    for r in range(values.shape[0]):
+        x = values[r]
+        quotient = np.floor(x * (1.0 / np.log(2.0)) + 0.5)
+        y = x - quotient * LN2[0]
+        y = y - quotient * LN2[1]
+        series = EXPONENTIAL[0]
+        for power in range(1, 14):
+            series = series * y + EXPONENTIAL[power]
+        less = two[r] * (series * y) + (two[r] - 1.0)
+        values[r] = less / (less + 2.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _add_tanh(x: Any, y: Any, result: Any) -> float:
-    """The addition formula for tanh values, and its least denominator."""
-    least = 1.0
-    for h in range(x.shape[0]):
-        denominator = 1.0 + x[h] * y[h]
-        least = min(least, denominator)
-        result[h] = (x[h] + y[h]) / denominator
-    return least
+def _first_layer(state: Any, weights: Any, half: Any) -> None:
+    """Write the state half (H,) for one state; four features at a time, which takes half as
+    long."""
+    D, H, fours = weights.shape[0], half.shape[0], weights.shape[0] // 4 * 4
+    half[:] = 0.0
+    for j in range(0, fours, 4):
+        a, b, c, d = state[j], state[j + 1], state[j + 2], state[j + 3]
+        one, two, three, four = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        for h in range(H):
+            half[h] += a * one[h] + b * two[h] + c * three[h] + d * four[h]
+    for j in range(fours, D):
+        for h in range(H):
+            half[h] += state[j] * weights[j, h]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _second_layer(half: Any, action: Any, rest: Any, room: Any, outputs: Any) -> None:
+    """Write the outputs (O,) of both halves; `rest`: its weights and bias."""
+    weights, bias = rest
+    hidden, powers = room
+    for h in range(half.shape[0]):
+        hidden[h] = half[h] + action[h]
+    tanh_of(hidden, powers)
+    O, threes = outputs.shape[0], outputs.shape[0] // 3 * 3  # noqa: E741
+    for i in range(0, threes, 3):  # three at a time: hidden units are read once
+        a, b, c = bias[i], bias[i + 1], bias[i + 2]
+        for h in range(half.shape[0]):
+            a += weights[i, h] * hidden[h]
+            b += weights[i + 1, h] * hidden[h]
+            c += weights[i + 2, h] * hidden[h]
+        outputs[i], outputs[i + 1], outputs[i + 2] = a, b, c
+    for i in range(threes, O):
+        a = bias[i]
+        for h in range(half.shape[0]):
+            a += weights[i, h] * hidden[h]
+        outputs[i] = a
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _repair(x: Any, y: Any, result: Any) -> None:
-    """Units where the formula may have lost digits: large arguments of opposite signs."""
-    for h in range(x.shape[0]):
-        if x[h] * y[h] < 0.0 and min(abs(x[h]), abs(y[h])) > SAFE:
-            result[h] = np.tanh(x[h] + y[h])
+def _outputs(network: Any, states: Any, t: int, actions: Any, like: Any, outputs: Any) -> None:
+    """Write the outputs (n, O) of a network, as `NeuralReplay` has its parts, for a few states (n,
+    D) and actions (n,) of step t; of rows with the same state `like` (n,) names the first."""
+    weights, halves = network[:2]
+    H = weights.shape[1]
+    half, room = np.empty((len(like), H)), (np.empty(H), np.empty(H, np.int64))
+    for r in range(len(like)):
+        if like[r] == r:
+            _first_layer(states[r], weights, half[r])
+    for r in range(len(like)):
+        if r > 0 and like[r] == like[r - 1] and actions[r] == actions[r - 1]:
+            outputs[r] = outputs[r - 1]
+        else:
+            _second_layer(half[like[r]], halves[t, actions[r]], network[2:], room, outputs[r])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _walk(parts: Any, path: Any, t: int, actions: Any, noise: Any) -> None:
+    """Fill path (n, m + 1, D) from its beginning at step t by the actions (n, m) of each row, under
+    noise (n, m, O), or (1, m, O) for all; parts as `NeuralReplay` has them. A few rows at a time,
+    so that weights stay at hand; those with the same state share what is common."""
+    location, scale, fixed, limits = parts
+    n, D, O = path.shape[0], path.shape[2], len(location[3])  # noqa: E741
+    own, like = int(noise.shape[0] > 1), np.empty(ROWS, np.int64)
+    place, wide = np.empty((ROWS, O)), np.empty((ROWS, O))
+    for step in range(actions.shape[1]):
+        for first in range(0, n, ROWS):
+            rows = min(ROWS, n - first)
+            states, taken = path[first : first + rows, step], actions[first : first + rows, step]
+            for r in range(rows):
+                is_same = r > 0
+                for j in range(D):
+                    is_same = is_same and states[r, j] == states[r - 1, j]
+                like[r] = like[r - 1] if is_same else r
+            _outputs(location, states, t + step, taken, like[:rows], place)
+            _outputs(scale, states, t + step, taken, like[:rows], wide)
+            for r in range(rows):
+                after = path[first + r, step + 1]
+                for j in range(fixed):
+                    after[j] = states[r, j]
+                for i in range(O):
+                    # softplus without overflow
+                    softplus = max(wide[r, i], 0.0) + np.log1p(np.exp(-abs(wide[r, i])))
+                    moved = place[r, i] + softplus * noise[own * (first + r), step, i]
+                    after[fixed + i] = min(max(moved, limits[i, 0]), limits[i, 1])
 
 
 class NetworkSlopes:
