@@ -11,5 +11,5 @@ import pytest
 def searches_have_bounds() -> Iterator[None]:
     """Small questions are searched all the same, although trying everything would be cheaper."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("counterplan.counterfactual.continuous.astar.FEW_STEPS", 0)
+        patch.setattr("counterplan.counterfactual.continuous.astar.FEW_SEQUENCES", 0)
         yield

@@ -11,6 +11,7 @@ import pytest
 import counterplan as cp
 from counterplan.core.problem import Problem
 from counterplan.counterfactual import baselines
+from counterplan.counterfactual.continuous import astar
 from counterplan.counterfactual.continuous.astar import AStar, NoBound
 from counterplan.counterfactual.continuous.setting import prepare_sequence
 from counterplan.counterfactual.discrete.budget_dp import BudgetDP
@@ -59,6 +60,26 @@ def test_the_search_is_exact_under_the_rule() -> None:
         everything = explain(asked, solver=Exhaustive())
         assert everything.value == pytest.approx(best.value, abs=1e-9)
     assert len(SEEDS) // 4 < narrower < len(SEEDS)
+
+
+def test_trying_everything_inside_ends_where_there_is_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """How much there is to try inside the data is estimated; where that was wrong bounds are made
+    after all, and the answer is the same."""
+    methods = set()
+    for seed in SEEDS[:8]:
+        asked = question(seed)
+        best = best_sequence(asked.scm, asked.episode, asked.k, **asked_of(asked))
+        for few, misjudged in ((12, 4), (12, -1)):
+            monkeypatch.setattr(astar, "FEW_SEQUENCES", few)
+            monkeypatch.setattr(astar, "MISJUDGED", misjudged)
+            for found in (explain(asked), frontier(asked, 2)[2]):
+                assert found.status == "optimal"
+                assert found.value == pytest.approx(best.value, abs=1e-9)
+                assert found.support.supported
+                methods.add((misjudged, "every sequence is tried" in found.method))
+    assert methods >= {(4, True), (-1, False)}
 
 
 def lifted(asked: Problem) -> cp.Constraints:

@@ -93,7 +93,7 @@ def test_everything_is_tried_where_that_is_cheaper(
         problem = random_question(kind, 3, horizon=horizon, n_actions=3, k=k)
         searched = explain(problem)
         with monkeypatch.context() as patch:
-            patch.setattr("counterplan.counterfactual.continuous.astar.FEW_STEPS", 2_000)
+            patch.setattr("counterplan.counterfactual.continuous.astar.FEW_SEQUENCES", 200)
             tried = explain(problem)
         assert "every sequence is tried" in tried.method != searched.method
         assert tried.status == "optimal"

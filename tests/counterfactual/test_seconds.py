@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -62,16 +63,24 @@ def test_a_search_that_cannot_ask_promises_what_it_left_out(
     time: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sequences that may be inside the data are not forgotten at the deadline."""
-    (_, takes), question = time, random_question("linear", 7, horizon=5, n_actions=3, k=3)
-    best = cp.AStar().solve(question)
-    outside = lambda self, sequences: np.zeros(len(sequences), bool)  # noqa: E731
+    (now, _), question = time, random_question("linear", 2, horizon=5, n_actions=3, k=3)
+    whole, asked = setting.prepare_sequence(question), set[bytes]()
+
+    def outside(self: Any, sequences: Any) -> Any:
+        now[0] += 1.0
+        asked.update(one.tobytes() for one in sequences)
+        return np.zeros(len(sequences), bool)
+
+    every = np.array([*product(range(3), repeat=4)])
+    every = every[(every != whole.observed).sum(axis=1) <= 3]
+    values = whole.outcomes(every)
     monkeypatch.setattr(setting.SequenceSetting, "is_inside", outside)
-    takes(setting.SequenceSetting, "is_inside")
-    monkeypatch.setattr(setting, "TRIED", 1)
     monkeypatch.setattr(astar.Watch, "deadline", property(lambda self: 0.0))
-    found = cp.AStar(incumbent=False).solve(question)
+    found = cp.AStar(astar.NoBound(), incumbent=False).solve(question)
+    left = [value for one, value in zip(every, values, strict=True) if one.tobytes() not in asked]
     assert found.status == "limit"
-    assert found.bound >= best.value - 1e-9
+    assert 0 < len(asked) < len(every) / 2
+    assert found.bound >= max(left) - 1e-9 > found.value
 
 
 @pytest.mark.parametrize("strategy", anchors.STRATEGIES)

@@ -65,6 +65,10 @@ class Inside:
         neighbours there took each action."""
         return self.seen.taken(states, self.vectors[t], NEIGHBOURS, self.tolerance)
 
+    def is_near(self, states: FloatArray) -> BoolArray:
+        """(n,) whether states (n, D) are near."""
+        return np.asarray(self.seen.nearest(states, self.seen.far) <= self.seen.far)
+
     def may_change(self, t: int, states: FloatArray) -> tuple[BoolArray, BoolArray]:
         """(n,) whether states (n, D) at step t are near, and (n, N) whether an action may be a
         change there."""
@@ -77,7 +81,7 @@ class Inside:
         changed, fine = sequences != observed, np.ones(len(sequences), dtype=np.bool_)
         for t in range(paths.shape[1]):
             if (rows := np.flatnonzero(fine & changed[:, :t].any(axis=1))).size:
-                fine[rows] = self.seen.nearest(paths[rows, t], self.seen.far) <= self.seen.far
+                fine[rows] = self.is_near(paths[rows, t])
             if (rows := np.flatnonzero(fine & changed[:, t : t + 1].any(axis=1))).size:
                 may = self.may_change(t, paths[rows, t])[1]
                 fine[rows] = may[np.arange(len(rows)), sequences[rows, t]]

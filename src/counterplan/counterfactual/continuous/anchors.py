@@ -150,7 +150,7 @@ class AnchorBound:
         left = setting.k - used[:, None] - setting.costs_at(t)[None, :]
         row, action = np.nonzero(setting.allowed[t] & (left >= 0))
         level = self._levels.of(left[row, action])
-        after = setting.children(t, states)[row, action, 0]
+        after = setting.follow(t, states[row], action)[:, 0]
         reached = self._lifted(t, after, level, level)[np.arange(len(level)), level]
         best = np.full(len(states), -math.inf)
         np.maximum.at(best, row, reached + setting.bonus[t, action])

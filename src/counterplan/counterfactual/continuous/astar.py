@@ -35,7 +35,7 @@ from scipy.optimize import brentq
 from counterplan.core.limits import Watch, clock
 from counterplan.core.problem import Problem
 from counterplan.core.result import Explanation, Status
-from counterplan.core.validation import FloatArray, IntArray, whole_number
+from counterplan.core.validation import BoolArray, FloatArray, IntArray, whole_number
 from counterplan.counterfactual.continuous.claims import SequenceExplanation
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.last_change import LastChange, layers_of
@@ -61,8 +61,12 @@ JUDGED, FOLLOWED, ENDED = 32, 256, 2_048
 FEW_NODES = 100_000
 # Of what a start gains, promises beyond this are of little use.
 STEEP = 2.0
-# With so few steps in all sequences, bounds cost more than trying them.
-FEW_STEPS = 20_000
+# With so few sequences bounds cost more than trying them (of single changes: with five times as
+# many); inside the data, where bounds save less, with twice as many, of several models with half.
+# Inside the data their number is an estimate: bounds are made once there are so many times more.
+FEW_SEQUENCES, MISJUDGED = 4_000, 4
+# With less time than this there may be none left for bounds then.
+TRIED_SECONDS = 2.0
 # Changes that are tried for the sequence to start from once all have been.
 TRIED_AGAIN = 24
 # For the sequence to start from, whatever the limit.
@@ -169,6 +173,8 @@ class Search:
     value
     bound     no sequence is better
     complete  whether nothing is left to look into
+    name      of the bound
+    prepared  seconds before it began
     expanded, added  nodes so far; without rollouts every child counts as added, as in a textbook
               search, which drops none
     """
@@ -180,8 +186,11 @@ class Search:
         bound: Prepared,
         start: IntArray,
         watch: Watch,
+        most: float = math.inf,
     ) -> None:
-        self._solver, self._judge, self._watch = solver, setting, watch
+        """It stops after `most` nodes, besides what the watch says."""
+        self._solver, self._judge, self._watch, self._nodes = solver, setting, watch, most
+        self.name, self.prepared = bound.name, watch.seconds
         self._setting, self._upper, self._last = bound.setting, bound.others.upper, bound.last
         self.sequence, self.value = start, float(setting.outcomes(start[None])[0])
         self.bound, self.complete, self.expanded, self.added = math.inf, False, 0, 0
@@ -203,7 +212,9 @@ class Search:
             self.bound = max(self.value, promise, self._dropped)
             self._moments.extend((self.expanded, self.value, self.bound))
             self.complete = promise <= self._enough
-            if self.complete or watch.must_stop(self.expanded, self.value, self.bound):
+            if self.complete or self.has_too_many:
+                return
+            if watch.must_stop(self.expanded, self.value, self.bound):
                 return
             count = watch.remaining(self._solver.batch, self.expanded)
             nodes, dropped = self._pools[t].pop(count, self._enough)
@@ -211,6 +222,11 @@ class Search:
             self.expanded += len(nodes)
             if len(nodes):
                 self._expand(t, nodes)
+
+    @property
+    def has_too_many(self) -> bool:
+        """Whether it stopped since there are more nodes than it was made for."""
+        return not self.complete and self.expanded > self._nodes
 
     @property
     def history(self) -> FloatArray:
@@ -235,10 +251,10 @@ class Search:
     def _expand(self, t: int, nodes: Nodes) -> None:
         """Open all children within the budget."""
         setting, states = self._setting, nodes["states"]
-        after, earned = setting.children(t, states), nodes["earned"] + setting.reward(states)
+        earned = nodes["earned"] + setting.reward(states)
         parent, action = np.nonzero(setting.may_take(t, states, nodes["used"]))
         children = nodes[parent]
-        children["states"] = after[parent, action]
+        children["states"] = setting.follow(t, states[parent], action)
         children["used"] += setting.costs_at(t)[action]
         children["earned"] = earned[parent] + setting.bonus[t, action]
         children["actions"][:, t] = action
@@ -248,7 +264,7 @@ class Search:
             self._keep(t + 1, children)
         else:
             ended = children["earned"] + setting.last(children["states"])
-            self._finish(children["actions"], ended)
+            self._finish(t + 1, children, ended)
 
     def _keep(self, t: int, nodes: Nodes) -> None:
         """Open nodes that promise enough; follow those whose budget is spent to their end. This is
@@ -279,7 +295,7 @@ class Search:
         setting, used = self._setting, nodes["used"]
         path = setting.path(t, nodes["states"], nodes["actions"][:, t:].astype(np.int64))
         ended = nodes["earned"] + setting.earned(path, nodes["actions"][:, t:], t)
-        self._finish(nodes["actions"], ended)
+        self._finish(t, nodes, ended)
         if self._last is None or (used + setting.costs.min() > setting.k).all():
             return
         earned, stays, ends, rows = nodes["earned"], np.ones(len(nodes), np.bool_), [], []
@@ -324,26 +340,39 @@ class Search:
                 taken = here["actions"][:, u:].astype(np.int64)
                 ended = here["earned"] + self._setting.ends(u, here["states"], taken)
                 values[steps[batch] == u] = ended
-            self._finish(ends["actions"][batch], values)
+            self._finish(steps[batch], ends[batch], values)
 
-    def _finish(self, sequences: NDArray[np.unsignedinteger], values: FloatArray) -> None:
-        """Keep the best of whole sequences (n, T-1), as nodes have them, inside the data."""
+    def _finish(self, steps: IntArray | int, nodes: Nodes, values: FloatArray) -> None:
+        """Keep the best of the sequences of nodes (n,) of some steps that do from there on what was
+        done, inside the data."""
         judge, order = self._judge, np.argsort(-values, kind="stable")
-        size = len(order) if judge.share is None else JUDGED
-        for first in range(0, len(order), max(size, 1)):
+        start, size = 0, 1 if judge.share is None else JUDGED  # mostly the first one is inside
+        while True:
             least = self.value + judge.negligible(self.value)
-            rows = order[first : first + size]
+            rows = order[start : start + size]
             rows = rows[values[rows] > least]
             if not rows.size:
                 return
-            ended = sequences[rows].astype(np.int64)
+            if start and clock() > self._watch.deadline:  # whether they stay inside was not asked
+                self._dropped = max(self._dropped, float(values[rows[0]]))
+                return
+            start, size = start + size, min(4 * size, JUDGED)
+            rows = rows[self._stays(np.broadcast_to(steps, len(nodes))[rows], nodes[rows])]
+            ended = nodes["actions"][rows].astype(np.int64)
             judged = values[rows] if judge.share is None else judge.outcomes(ended)
             judged = np.where(judged > least, judged, -math.inf)
-            best = judge.best_inside(ended, judged, self._watch.deadline)
-            if best is not None:
+            if (best := judge.best_inside(ended, judged)) is not None:
                 self.value, self.sequence = float(judged[best]), ended[best]
-            elif clock() > self._watch.deadline:  # whether they stay inside was not asked of all
-                self._dropped = max(self._dropped, float(judged.max()))
+
+    def _stays(self, steps: IntArray, nodes: Nodes) -> BoolArray:
+        """(n,) whether the sequences of nodes (n,) of some steps stay near the data from there on;
+        of what was before, that was asked."""
+        near = np.ones(len(nodes), dtype=np.bool_)
+        for t in np.unique(steps) if self._setting.is_bound else ():
+            here = nodes[steps == t]
+            taken = here["actions"][:, t:].astype(np.int64)
+            near[steps == t] = self._setting.stays_near(t, here["states"], taken)
+        return near
 
 
 @runtime_checkable
@@ -480,44 +509,61 @@ class AStar:
     def solve(self, problem: Problem) -> Explanation:
         watch = Watch("search", problem.limits, problem.progress)
         setting = self._accepted(problem)
-        start, bound = self._begun(setting, watch)
-        return self._explained(problem.k, setting, bound, start, watch)
+        found = self._tried(setting, setting.observed, watch)
+        if found is None or found.has_too_many:
+            start, bound = self._begun(setting, watch)
+            found = Search(self, setting, bound, start, watch)
+        return self._explained(problem.k, setting, found, watch)
 
     @np.errstate(over="ignore", invalid="ignore")
     def frontier(self, problem: Problem) -> Sequence[Explanation]:
         """Every budget in turn, each starting from the best sequence of the one before. Limits
         hold for each of them, and for preparing the bound that they share."""
         found: list[SequenceExplanation] = []
-        largest = self._accepted(problem)
-        watch = Watch("bound", problem.limits)
-        _, bound = self._begun(largest, watch)
+        largest, bound = self._accepted(problem), None
         for k in range(problem.k + 1):
             watch = Watch("search", problem.limits, problem.progress)
             setting = replace(largest, k=min(k, largest.k))
-            start = self._start(setting, found[-1].actions if found else setting.observed, watch)
-            found.append(self._explained(k, setting, bound.restricted(k), start, watch))
+            known = found[-1].actions if found else setting.observed
+            search = self._tried(setting, known, watch)
+            if search is None or search.has_too_many:
+                if bound is None:
+                    bound = self._begun(largest, Watch("bound", problem.limits))[1]
+                    watch = Watch("search", problem.limits, problem.progress)
+                start = self._start(setting, known, watch)
+                search = Search(self, setting, bound.restricted(k), start, watch)
+            found.append(self._explained(k, setting, search, watch))
         return found
 
+    def _tried(self, setting: SequenceSetting, known: IntArray, watch: Watch) -> Search | None:
+        """A search without any bound, where that is cheaper."""
+        if not (isinstance(self.heuristic, FirstOrderBound) and self.rollout and self.incumbent):
+            return None
+        most, limits = setting.k // int(setting.costs.min()), setting.problem.limits
+        nodes = math.inf if limits.nodes is None else limits.nodes
+        singles = int(setting.allowed.sum()) - len(setting.allowed)
+        # Unless a limit may stop it.
+        few = FEW_SEQUENCES * (5 if most == 1 and limits.seconds == math.inf else 1)
+        count, limit = _sequences(singles, most), math.inf
+        if count > few and setting.is_bound and limits.seconds >= TRIED_SECONDS:
+            count = _sequences(setting.single_changes, most)
+            few = FEW_SEQUENCES * 2 if setting.share is None else FEW_SEQUENCES // 2
+            limit = min(MISJUDGED * count + setting.horizon, nodes - 1)
+        # What stops before all is tried would have no bound to show.
+        if count > few or count > nodes:
+            return None
+        everything = NoBound("no bound: every sequence is tried")
+        bound = Prepared(setting.narrowed(setting.observed), None, everything)
+        return Search(self, setting, bound, known, watch, limit)
+
     def _begun(self, setting: SequenceSetting, watch: Watch) -> tuple[IntArray, Prepared]:
-        """A sequence to start from and the bounds; neither where trying all is cheaper."""
-        if isinstance(self.heuristic, FirstOrderBound) and self.rollout and self.incumbent:
-            most = setting.k // int(setting.costs.min())
-            singles = int(setting.allowed.sum()) - len(setting.allowed)
-            count = sum(singles**j / math.factorial(j) for j in range(min(most, 8) + 1))
-            # Without a limit that stops it, single changes are always tried one by one.
-            is_free = most == 1 and watch.deadline == math.inf
-            steps = FEW_STEPS * (setting.horizon if is_free else 1)
-            # What stops before all is tried would have no bound to show.
-            nodes = setting.problem.limits.nodes
-            if count * setting.horizon <= steps and (nodes is None or count <= nodes):
-                everything = NoBound("no bound: every sequence is tried")
-                narrowed = setting.narrowed(setting.observed)
-                return setting.observed, Prepared(narrowed, None, everything)
-            if setting.share is None:
-                bound = self._prepared(setting, setting.observed, watch)
-                gains = bound.others.gains() if isinstance(bound.others, FirstOrder) else None
-                start = self._start(setting, setting.observed, watch, gains)
-                return start, self._if_steep(setting, bound, start, watch)
+        """A sequence to start from and the bounds."""
+        is_ours = isinstance(self.heuristic, FirstOrderBound) and self.rollout and self.incumbent
+        if is_ours and setting.share is None:
+            bound = self._prepared(setting, setting.observed, watch)
+            gains = bound.others.gains() if isinstance(bound.others, FirstOrder) else None
+            start = self._start(setting, setting.observed, watch, gains)
+            return start, self._if_steep(setting, bound, start, watch)
         start = self._start(setting, setting.observed, watch)
         return start, self._prepared(setting, start, watch)
 
@@ -578,34 +624,32 @@ class AStar:
         return setting
 
     def _explained(
-        self,
-        k: int,
-        setting: SequenceSetting,
-        bound: Prepared,
-        start: IntArray,
-        watch: Watch,
+        self, k: int, setting: SequenceSetting, found: Search, watch: Watch
     ) -> SequenceExplanation:
-        prepared = watch.seconds
-        outcome = Search(self, setting, bound, start, watch)
         stats = {
             "seconds": watch.seconds,
-            "bound_seconds": prepared,
-            "nodes_expanded": float(outcome.expanded),
-            "nodes_added": float(outcome.added),
-            "effective_branching_factor": branching_factor(outcome.added, setting.horizon),
+            "bound_seconds": found.prepared,
+            "nodes_expanded": float(found.expanded),
+            "nodes_added": float(found.added),
+            "effective_branching_factor": branching_factor(found.added, setting.horizon),
         }
         # Compared as the search added it up: replayed, the same rewards may round differently.
-        gap = outcome.bound - outcome.value
-        proved = outcome.complete and gap <= setting.negligible(outcome.value)
+        gap = found.bound - found.value
+        proved = found.complete and gap <= setting.negligible(found.value)
         return setting.explanation(
             k,
-            setting.simplified(outcome.sequence),
-            outcome.bound,
+            setting.simplified(found.sequence),
+            found.bound,
             Status.OPTIMAL if proved else Status.LIMIT,
-            bound.name,
+            found.name,
             stats,
-            outcome.history,
+            found.history,
         )
+
+
+def _sequences(singles: int, most: int) -> float:
+    """About how many sequences there are with at most so many of the single changes."""
+    return math.fsum(singles**j / math.factorial(j) for j in range(min(most, 8) + 1))
 
 
 class _Least:

@@ -33,6 +33,7 @@ from counterplan.counterfactual.continuous.claims import SequenceExplanation, cl
 from counterplan.counterfactual.continuous.member import Member, prepare_member
 from counterplan.counterfactual.support import Inside, inside_of, sequence_rule
 from counterplan.errors import InputError
+from counterplan.scm.cosine import JointReplay
 from counterplan.scm.point import action_vectors, number_array, taken_vectors
 
 # The share of the members of a model that is optimised for, unless another is asked for.
@@ -214,15 +215,29 @@ class SequenceSetting:
 
     # --- Where actions lead, and what they earn ---
 
-    def children(self, t: int, states: FloatArray) -> FloatArray:
-        """(n, N, B, D) the next states after every action, from states (n, B, D) at step t."""
-        every = enumerate(self.members + self.others)
-        return np.stack([one.replay.children(t, states[:, b]) for b, one in every], axis=2)
+    def follow(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
+        """(n, B, D) the next states after one action each, (n,), from states (n, B, D) at step
+        t."""
+        return self.path(t, states, actions[:, None])[:, 1]
 
     def path(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
         """(n, m + 1, B, D) states (n, B, D) of step t and those after m actions (n, m)."""
-        every = enumerate(self.members + self.others)
-        return np.stack([one.path(t, states[:, b], actions) for b, one in every], axis=2)
+        every = self.members + self.others
+        joint = self._together if states.shape[1] == len(every) else self._counted_together
+        if joint is not None:
+            return joint.path(t, states, actions)
+        both = zip(every, np.moveaxis(states, 1, 0), strict=False)
+        return np.stack([one.path(t, its, actions) for one, its in both], axis=2)
+
+    @cached_property
+    def _together(self) -> JointReplay | None:
+        """The steps of all members at once, where they share what that takes."""
+        return JointReplay.of([one.replay for one in self.members + self.others])
+
+    @cached_property
+    def _counted_together(self) -> JointReplay | None:
+        """Those of the members that count."""
+        return JointReplay.of([one.replay for one in self.members])
 
     def outcome(self, values: FloatArray) -> FloatArray:
         """(...,) what members say together that say values (..., B)."""
@@ -247,10 +262,8 @@ class SequenceSetting:
 
     def ends_by_member(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
         """(n, B) what actions (n, T-1-t) earn from states (n, B, D) of step t on."""
-        every = [
-            one.earned(one.path(t, states[:, b], actions), actions, t)
-            for b, one in enumerate(self.members)
-        ]
+        path = self.path(t, states[:, : len(self.members)], actions)
+        every = [one.earned(path[:, :, b], actions, t) for b, one in enumerate(self.members)]
         return np.stack(every, axis=-1)
 
     def ends(self, t: int, states: FloatArray, actions: IntArray) -> FloatArray:
@@ -316,6 +329,16 @@ class SequenceSetting:
             may &= vouched
         return np.asarray(may)
 
+    @cached_property
+    def single_changes(self) -> int:
+        """How many changes may be made if there is no other: the budget aside."""
+        steps, free = range(self.horizon - 1), replace(self, k=int(self.costs.max()))
+        if not self.is_bound:
+            return int(self.allowed.sum()) - len(self.allowed)
+        nothing = np.zeros(1, dtype=np.int64)
+        may = [free.may_take(t, self.states[t : t + 1], nothing).sum() - 1 for t in steps]
+        return int(sum(may))
+
     def is_inside(self, sequences: IntArray) -> BoolArray:
         """(n,) whether sequences (n, T-1) stay inside the data, where they have to."""
         if self.inside is None or not (self.is_bound and len(sequences)):
@@ -323,6 +346,23 @@ class SequenceSetting:
         first = np.broadcast_to(self.states[0], (len(sequences), *self.states[0].shape))
         paths = self.path(0, first, sequences).mean(axis=2)
         return self.inside.holds(sequences, self.observed, paths)
+
+    def stays_near(self, t: int, states: FloatArray, actions: IntArray) -> BoolArray:
+        """(n,) whether states (n, B, D) of step t and those after m actions (n, m) are near the
+        data; asked of a few steps at a time, and no longer of those that were not."""
+        assert self.inside is not None  # or nothing is asked
+        near = self.inside.is_near(states.mean(axis=1))
+        for first in range(0, actions.shape[1], STEPS):
+            rows = np.flatnonzero(near)
+            if not rows.size:
+                break
+            path = self.path(t + first, states[rows], actions[rows, first : first + STEPS])
+            for place in range(1, path.shape[1]):
+                still = near[rows]
+                near[rows[still]] = self.inside.is_near(path[still, place].mean(axis=1))
+            states = states.copy()
+            states[rows] = path[:, -1]
+        return near
 
     def best_inside(
         self, sequences: IntArray, values: FloatArray, deadline: float = np.inf
