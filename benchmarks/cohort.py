@@ -1,6 +1,6 @@
 """Throughput of cohort runs: `python -m benchmarks.cohort [ROUNDS]` in the repository's root;
-`python -m benchmarks.cohort worker` prints what a worker spends on discrete episodes, without its
-start, and a digest of all that it makes of them.
+`python -m benchmarks.cohort worker` prints what a worker spends on episodes, without its start, and
+a digest of all that it makes of them.
 
 Every episode is explained for k = 3. A round times, on the same episodes and one after the other,
 
@@ -40,8 +40,9 @@ def main() -> int:
     from benchmarks.measure import machine
 
     if WORKER:
-        for one in (icu_cohort(ICU_EPISODES // 2), small_cohort(SMALL_EPISODES // 2)):
-            print(_worker(one))
+        sizes = ICU_EPISODES // 2, SMALL_EPISODES // 2, SEPSIS_EPISODES // 3
+        for make, size in zip((icu_cohort, small_cohort, sepsis_cohort), sizes, strict=True):
+            print(_worker(make(size)), flush=True)
         return 0
     load = [os.getloadavg()[0]]
     found = []
