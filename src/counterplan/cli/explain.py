@@ -28,7 +28,7 @@ BELOW = ("changes", "at the end", "over causal models", "established", "search")
 TOP = 10
 STATUSES = {
     "optimal": "proved optimal",
-    "limit": "stopped at a limit",
+    "limit": "within a gap",
     "heuristic": "without proof",
     "failed": "failed",
 }

@@ -77,7 +77,7 @@ class Explanation(Drawn, ABC):
     value          the outcome (expected, where the counterfactual is uncertain) of the alternative
     factual_value  the outcome that was observed
     bound          no alternative within the constraints can be better
-    status         'optimal', 'limit' (stopped early) or 'heuristic' (a baseline, no proof)
+    status         'optimal', 'limit' (a gap is left) or 'heuristic' (a baseline, no proof)
     stats          seconds and what the solver counted
     method         how it was found, e.g. which bound the search used
     rule           how alternatives were kept inside the data, in words; empty where they were not

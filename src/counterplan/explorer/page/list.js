@@ -7,7 +7,7 @@ import { address } from "./state.js";
 
 export const STATUS = {
   optimal: ["proved", "proved optimal", "Of the search: no other plan within the budget is better by the model."],
-  limit: ["limit", "stopped early", "Stopped at a limit: at most so much better is possible."],
+  limit: ["limit", "within a gap", "The best is at most the gap better: ended by a limit, or by the gap asked for."],
   heuristic: ["heuristic", "no proof", "Found by a heuristic, without a proof."],
   failed: ["failed", "failed", "No answer: see the reason."],
 };

@@ -83,7 +83,7 @@ OUTCOME, SEVERITY, NOTES = "outcome", "severity", "notes"
 # How statuses are called, and what they mean.
 STATUS_WORDS = {
     "optimal": ("proved optimal", "no other choice of so few changes is better in this model"),
-    "limit": ("stopped at a limit", "the best may be better, by at most the gap"),
+    "limit": ("within a gap", "the best may be better, by at most the gap"),
     "heuristic": ("without proof", "a simple method, to compare with"),
     "failed": ("failed", "there is no answer; the reasons are below"),
 }
