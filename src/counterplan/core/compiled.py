@@ -13,11 +13,10 @@ The clock of limits stands still while anything is compiled.
 A small question is answered sooner than compiled: `call` runs a function as plain Python where no
 machine code of it is kept, as long as the work is small, and gives the same numbers.
 
-Two thirds of the time to compile are numba's own, in Python. Some habits of it are mended here,
-which together take a good part of that time: every sum and every element of an array is looked up
-among dozens of meanings of `+` and `[]`, each time anew; parts of its own library are made into
-machine code that nobody calls, once for each set of options; options that are the same are compared
-one by one; and the garbage collector goes again and again through all that a compiler has to keep.
+Two thirds of the time to compile are numba's own, in Python. Three habits of it are mended here,
+which together take a sixth of that time: every sum and every element of an array is looked up among
+dozens of meanings of `+` and `[]`, each time anew; options that are the same are compared one by
+one; and the garbage collector goes again and again through all that a compiler has to keep.
 """
 
 from __future__ import annotations
@@ -39,15 +38,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from llvmlite.binding import ffi  # type: ignore[import-untyped]
 from numba import config, njit
 from numba.core import caching, cgutils, event, types
-from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.cpu import CPUContext
-from numba.core.targetconfig import ConfigStack, TargetConfig
+from numba.core.targetconfig import TargetConfig
 from numba.core.types.functions import BaseFunction
-from numba.core.typing.templates import _OverloadFunctionTemplate
 from numba.extending import intrinsic
 
 from counterplan.core.limits import TEMPORARY, pause_clock
@@ -352,59 +348,11 @@ def _meaning(function: Any, context: Any, args: Any, kws: Any) -> Any:
     return found
 
 
-# The options that a function has from what calls it (`CPUTargetOptions.finalize`).
-_INHERITED = ("nrt", "fastmath", "error_model", "forceinline")
-
-
-def _library_function(template: Any, args: Any, kws: Any) -> Any:
-    """A function of numba's own library for these kinds of values, one for all callers whose
-    options it has; else it is compiled again for each set of them."""
-    flags: Any = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
-    if flags is not None:
-        flags = tuple(str(getattr(flags, name, "")) for name in _INHERITED)
-    key = template.context, tuple(args), tuple(kws.items()), flags
-    found = template._impl_cache.get(key)
-    return template._build_impl(key, args, kws) if found is None else found
-
-
-def _library_compiler(template: Any) -> Any:
-    """numba's own library is only ever compiled into other code, like functions of `within`."""
-    compiled = _own_compiler(template)
-    if not str(template._overload_func.__module__).startswith("numba."):
-        return compiled
-    within = {"pipeline_class": Within, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return lambda **options: compiled(**within | options)
-
-
-def _optimize_functions(library: Any, module: Any) -> None:
-    """As numba does it, with one set of passes for a module, and none for what is only declared."""
-    module.data_layout = library._codegen._data_layout
-    passes = library._codegen._function_pass_manager()
-    for function in module.functions:
-        if not function.is_declaration:
-            passes[0].run(function, passes[1])
-
-
-@cache
-def _load_registries(context: Any) -> None:
-    """Once: these are imports, asked for whenever anything is compiled."""
-    _loaded_registries(context)
-
-
 _compared: Any = TargetConfig.__eq__
 _looked_up: Any = BaseFunction.get_call_type
-_own_compiler: Any = _OverloadFunctionTemplate._get_jit_decorator
-_loaded_registries: Any = CPUContext.load_additional_registries
 TargetConfig.__eq__ = _is_same  # type: ignore[method-assign]
 TargetConfig.__hash__ = _hash_of_names  # type: ignore[method-assign]
 BaseFunction.get_call_type = _meaning  # type: ignore[method-assign, assignment]
-_OverloadFunctionTemplate._get_impl = _library_function  # type: ignore[method-assign]
-_OverloadFunctionTemplate._get_jit_decorator = _library_compiler  # type: ignore[method-assign]
-CPUCodeLibrary._optimize_functions = _optimize_functions  # type: ignore[method-assign]
-CPUContext.load_additional_registries = _load_registries  # type: ignore[method-assign]
-# Tens of thousands of calls of LLVM, each told of twice to nobody.
-for _told in list(ffi.lib._lock._cblist):
-    ffi.unregister_lock_callback(*_told)
 
 
 class _Pause(event.Listener):
