@@ -164,7 +164,7 @@ def test_other_baselines_and_limits(ward: Path, run: Run) -> None:
     ]
     assert set(moves) == {1}
     assert any(record["status"] == "limit" for record in records("--nodes", "1"))
-    loose = records("--gap", "100")
+    loose = records("--gap", "100", "--unsupported")
     assert all(0.0 <= record["gap"] <= 100.0 for record in loose)
     assert any(record["gap"] > 0.0 for record in loose)
 
