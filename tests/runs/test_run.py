@@ -72,6 +72,8 @@ def test_folders_whose_names_look_like_patterns(tmp_path: Path, complete: Path, 
 def test_several_episodes(out: Path) -> None:
     run = open_run(out)
     found = run.episodes(["lea", "ann", "lea", "kim"])
+    assert "array" not in repr(found["lea"])
+    assert repr(found["lea"].episode) in repr(found["lea"])
     assert {name: one.episode for name, one in found.items()} == {
         name: recorded(name, steps).episode for name, steps in [("ann", 3), ("kim", 5), ("lea", 4)]
     }

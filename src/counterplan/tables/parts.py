@@ -47,6 +47,11 @@ class Recorded(NamedTuple):
     dates: tuple[str, ...] = ()
     guessed: BoolArray | None = None
 
+    def __repr__(self) -> str:
+        times = f"{self.times[0]:g} to {self.times[-1]:g}"
+        told = f", {', '.join(f'{name}={text}' for name, text in self.outcomes)}"
+        return f"Recorded({self.episode!r}, times {times}, filled={self.filled}{told.rstrip(', ')})"
+
     @property
     def guesses(self) -> BoolArray:
         """(T-1,) the steps from or to a state that was filled in."""
