@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import counterplan as cp
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.hybrid import HybridVehicle
 from counterplan.errors import InputError, NotApplicableError
@@ -53,6 +54,18 @@ def test_by_hand() -> None:
     assert exact_value(Coin()) == solution.value == pytest.approx(0.25 * 4.5 + 0.75 * 0.125)
     states = np.array([[8.0], [2.0]]), np.ones((2, 1))
     assert solution.actions(1, *states).tolist() == [[1.0], [0.0]]
+
+
+def test_what_has_no_chance_is_not_there() -> None:
+    class Listing(Coin):
+        """Also lists a price that never comes."""
+
+        def successors(self, t: int, exogenous: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            values, chances = super().successors(t, exogenous)
+            return np.vstack([values, 100.0 * exogenous[None]]), np.append(chances, 0.0)
+
+    assert exact_value(Listing()) == exact_value(Coin())
+    assert cp.plan(Listing(), seed=0).action == cp.plan(Coin(), seed=0).action
 
 
 @settings(max_examples=30)

@@ -1036,7 +1036,7 @@ def _seen(table: _Table, process: Process) -> tuple[FloatArray, ...]:
             return (nothing,) * T
         if t < T - 1:
             several = [following(process, t, one) for one in now]
-            able = np.vstack([values[chances > 0.0] for values, chances in several])
+            able = np.vstack([values for values, _ in several])
             now = np.unique(np.round(able, 9), axis=0)
     return tuple(found)
 

@@ -213,7 +213,6 @@ class StorageValue:
             follows.append({})
             for key, now in layers[-1].items():
                 values, chances = following(self._model, t, now)
-                values, chances = values[chances > 0.0], chances[chances > 0.0]
                 keys = [_key(one) for one in values]
                 follows[-1][key] = keys, chances
                 known = self._before[t + 1]

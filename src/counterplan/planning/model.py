@@ -319,7 +319,8 @@ def offered(model: ExogenousModel, state: State) -> FloatArray:
 
 
 def following(process: FiniteProcess, t: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What may follow x (X,), (M, X), and its chances (M,), refused where they are none."""
+    """What may follow x (X,), (M, X), and its chances (M,), above 0; refused where they are no
+    chances."""
     values, chances = process.successors(t, x.copy())
     chances = numbers(chances, f"probabilities at t={t}")
     values = numbers(values, f"successors at t={t}", (chances.size, x.size))
@@ -328,7 +329,8 @@ def following(process: FiniteProcess, t: int, x: FloatArray) -> tuple[FloatArray
             f"probabilities at t={t}, x={x.tolist()} must be at least 0 and sum to 1, got "
             f"{chances.tolist()}"
         )
-    return values, chances
+    possible = chances > 0.0
+    return values[possible], chances[possible]
 
 
 def stepped(
