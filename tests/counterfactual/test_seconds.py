@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.counterfactual.continuous import anchors, astar, setting
+from counterplan.counterfactual.continuous import anchors, astar, last_change, setting
 from counterplan.counterfactual.continuous.member import Member
 
 from .sequence_support import random_question
@@ -25,7 +26,7 @@ Time = Callable[[Any, str], None]
 def time(monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], Time]:
     """The seconds that have passed, and what makes a call of a function take one."""
     now = [0.0]
-    for module in (anchors, astar, setting):
+    for module in (anchors, astar, last_change, setting):
         monkeypatch.setattr(module, "clock", lambda: now[0])
 
     def takes(place: Any, name: str) -> None:
@@ -81,6 +82,23 @@ def test_a_search_that_cannot_ask_promises_what_it_left_out(
     assert found.status == "limit"
     assert 0 < len(asked) < len(every) / 2
     assert found.bound >= max(left) - 1e-9 > found.value
+
+
+def test_bounds_of_last_changes_see_the_deadline(
+    time: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Step by step; what was not bounded by then stays open."""
+    (now, takes), question = time, random_question("smooth", 3, horizon=30, n_actions=4, k=2)
+    weights = np.arange(float(question.episode.states.shape[1]))
+    question = replace(question, reward=cp.LinearReward(weights))
+    monkeypatch.setattr(astar, "FEW_SEQUENCES", 0)
+    takes(last_change.LastChange, "upper")
+    monkeypatch.setattr(astar.Watch, "deadline", property(lambda self: 5.0))
+    monkeypatch.setattr(astar.Watch, "must_stop", lambda self, *given: now[0] > 5.0)
+    found = cp.AStar().solve(question)
+    assert found.method.startswith("second-order bound of the last change")
+    assert found.status == "limit"
+    assert now[0] <= 6.0
 
 
 @pytest.mark.parametrize("strategy", anchors.STRATEGIES)

@@ -303,6 +303,9 @@ class Search:
         gap = self._watch.gap * (1.0 - 1e-12)
         least = self.value + max(gap, self._judge.negligible(self.value) / 2)
         for u in range(t, setting.horizon - 1):
+            if clock() > self._watch.deadline:  # of what is left of them nothing is known
+                self._pools[t].push(nodes)
+                return
             states, observed = path[:, u - t], setting.observed[u]
             may = np.zeros((len(nodes), setting.n_actions), dtype=np.bool_)
             may[stays] = setting.may_take(u, states[stays], used[stays])

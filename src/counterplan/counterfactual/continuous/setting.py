@@ -197,9 +197,12 @@ class SequenceSetting:
         moved = first + MOVED * size * np.where(np.arange(size.shape[1]) % 2, 1.0, -1.0)
         both = np.repeat(np.stack([first, moved]), len(every), axis=0)
         ends = self.ends_by_member(0, both, np.concatenate([every, every]))
-        off = np.abs(np.subtract(*np.split(ends, 2)))
+        off = np.abs(np.subtract(*np.split(ends, 2))) * ROUNDED / MOVED * self.horizon
+        # A model of somebody's own may round otherwise where it is asked for one state alone.
+        alone = self.ends_by_member(0, first[None], sequence[None])
+        off = np.concatenate([off, np.abs(alone - ends[1])])
         # Where an alternative overflows nothing is known of it, as of what search and bounds say.
-        return float(off[np.isfinite(off)].max(initial=0.0)) * ROUNDED / MOVED * self.horizon
+        return float(off[np.isfinite(off)].max(initial=0.0))
 
     def narrowed(self, known: IntArray) -> SequenceSetting:
         """What bounds outcomes, and is close to them near a known sequence (T-1,): one with the
