@@ -28,6 +28,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -142,6 +143,7 @@ def alone(function: Any) -> Any:
 
 # Module -> its names, with plain functions in place of compiled ones.
 _INTERPRETED: dict[str, dict[str, Any]] = {}
+_INTERPRETING = threading.RLock()
 
 
 def _interpreted(value: Any) -> Any:
@@ -152,10 +154,11 @@ def _interpreted(value: Any) -> Any:
     if function is None:
         return value
     module = function.__module__
-    if module not in _INTERPRETED:
-        names = _INTERPRETED[module] = dict(function.__globals__)
-        names.update((name, _interpreted(one)) for name, one in function.__globals__.items())
-    return FunctionType(function.__code__, _INTERPRETED[module], function.__name__)
+    with _INTERPRETING:  # no other thread is to find names that are still compiled
+        if module not in _INTERPRETED:
+            names = _INTERPRETED[module] = dict(function.__globals__)
+            names.update((name, _interpreted(one)) for name, one in function.__globals__.items())
+        return FunctionType(function.__code__, _INTERPRETED[module], function.__name__)
 
 
 def _is_kept(function: Any, given: Any) -> bool:
