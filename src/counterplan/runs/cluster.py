@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 8
 # Without any part coming back for so long, the scheduler is asked whether it is there, and given as
-# long again to say so: one that hangs keeps its connections.
+# long again to say so, as it is to whatever else it is asked: one that hangs keeps its connections.
 SILENT_SECONDS = 30
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 
@@ -91,7 +91,8 @@ def _solve(
     running: dict[Future, int] = {}
     arriving = as_completed(loop=client.loop)
     while True:
-        size = WINDOW * max(sum(client.nthreads().values()), 1)
+        threads = client.sync(client.scheduler.ncores, callback_timeout=SILENT_SECONDS)
+        size = WINDOW * max(sum(threads.values()), 1)
         for index, part in islice(parts, max(size - len(running), 0)):
             future = client.submit(RemoteTask.solve, task, part, pure=False)
             running[future] = index
@@ -101,7 +102,7 @@ def _solve(
         _await_one(client, arriving)
         future = next(arriving)
         try:
-            outcome: Outcome = future.result()
+            outcome: Outcome = future.result(timeout=SILENT_SECONDS)
         except KilledWorker:
             outcome = Lost("was killed with its Dask worker")
         yield running.pop(future), outcome
