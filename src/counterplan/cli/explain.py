@@ -24,14 +24,8 @@ OTHER_FILES = (".xlsx", ".xls", ".parquet", ".tsv", ".txt", ".html", ".pdf", ".t
 LINES, LINES_BELOW = 3, 2
 # What stands below a table for which the terminal is too narrow, in this order.
 BELOW = ("changes", "at the end", "over causal models", "established", "search")
-# Cases of a run that are shown at the end, and what became of all searches.
+# Cases of a run that are shown at the end.
 TOP = 10
-STATUSES = {
-    "optimal": "proved optimal",
-    "limit": "within a gap",
-    "heuristic": "without proof",
-    "failed": "failed",
-}
 # As in `runs.explain`, which takes too long to load for a help text.
 COHORT_SECONDS, COHORT_NODES = 60.0, 20_000
 
@@ -263,7 +257,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     """Keeps everything; prints the surest improvements, and what became of all."""
     from counterplan.runs.answer import records
     from counterplan.runs.cohort import RunSettings
-    from counterplan.runs.run import CaseQuery, open_run
+    from counterplan.runs.run import STATUSES, CaseQuery, open_run
 
     settings = RunSettings(
         workers=options.workers, cluster=options.cluster, again=options.retry_failed

@@ -75,7 +75,13 @@ ORDERS = {
     "gap": ("gap", True),
     "factual": ("factual", False),
 }
-STATUSES = ("optimal", "limit", "heuristic", "failed")
+# What became of a search, and how it is called.
+STATUSES = {
+    "optimal": "proved optimal",
+    "limit": "within a gap",
+    "heuristic": "without proof",
+    "failed": "failed",
+}
 # Actions and parts of actions that are listed where none of them was meant.
 SHOWN_ACTIONS = 8
 

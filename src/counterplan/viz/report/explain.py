@@ -80,12 +80,12 @@ if TYPE_CHECKING:
 # called, how severe each discrete state is (null where an episode is over), and what there is to
 # know about it, in sentences.
 OUTCOME, SEVERITY, NOTES = "outcome", "severity", "notes"
-# How statuses are called, and what they mean.
-STATUS_WORDS = {
-    "optimal": ("proved optimal", "no other choice of so few changes is better in this model"),
-    "limit": ("within a gap", "the best may be better, by at most the gap"),
-    "heuristic": ("without proof", "a simple method, to compare with"),
-    "failed": ("failed", "there is no answer; the reasons are below"),
+# What statuses mean.
+MEANINGS = {
+    "optimal": "no other choice of so few changes is better in this model",
+    "limit": "the best may be better, by at most the gap",
+    "heuristic": "a simple method, to compare with",
+    "failed": "there is no answer; the reasons are below",
 }
 # Reasons, and changes that recur, which are told one by one; cases that are named with a reason.
 MOST_REASONS, MOST_RECURRING, MOST_NAMED = 20, 12, 3
@@ -170,7 +170,8 @@ class ExplainedRun:
 def explain_report(run: Run, options: ReportOptions) -> Report:
     """The page about all cases of a run, or about one of them."""
     source = ExplainedRun(run, options.pseudonyms, run.budget(options.k))
-    context: dict[str, Any] = {"source": source, "statuses": STATUS_WORDS, "tolerated": TOLERATED}
+    words = {name: (text, MEANINGS[name]) for name, text in STATUSES.items()}
+    context: dict[str, Any] = {"source": source, "statuses": words, "tolerated": TOLERATED}
     context["rule"] = source.run.explainer.rule(source.run.question)
     training = training_of(run.model.about.get("training"))
     poor = poor_fit(run.model) if training and not isinstance(run.model, TabularMDP) else None
@@ -386,7 +387,7 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]
         column("Claim", lambda row: claim_of(row).verdict, choose=True),
     ]
     if len({row["status"] for row in ranked}) > 1:
-        found.append(column("Search", lambda row: STATUS_WORDS[row["status"]][0], choose=True))
+        found.append(column("Search", lambda row: STATUSES[row["status"]], choose=True))
     if any(row["supported"] is not None for row in ranked):
         found.append(column("Data", support_in_words, choose=True))
     changes = [[arrow(change["text"]) for change in row["changes"]] for row in ranked]
