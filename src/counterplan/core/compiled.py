@@ -35,7 +35,7 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -131,9 +131,13 @@ def entry(function: Function) -> Function:
     return _entry(function)  # type: ignore[no-any-return]
 
 
-def within(function: Function) -> Function:
+@overload
+def within(function: Function) -> Function: ...
+@overload
+def within(**options: Any) -> Callable[[Function], Function]: ...
+def within(function: Any = None, **options: Any) -> Any:
     """Compile a function that only compiled code calls; a call from Python ends the program."""
-    return _within(function)  # type: ignore[no-any-return]
+    return _within(function, **options) if function else partial(_within, **options)
 
 
 def alone(function: Any) -> Any:

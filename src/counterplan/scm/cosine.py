@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from counterplan.core.compiled import njit, plain
+from counterplan.core.compiled import njit, plain, within
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.scm.network import ROUND_UP, Network, NeuralReplay
 
@@ -233,7 +233,7 @@ def waves(angle: Any, cosine: Any, sine: Any) -> None:
             cosine[r], sine[r] = np.cos(angle[r]), np.sin(angle[r])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@within(error_model="numpy", fastmath={"contract"})
 def _outputs(units: Units, inputs: Any, outputs: Any) -> None:
     """Write the outputs (O, n) of a network for inputs (P, n)."""
     n, P = outputs.shape[1], inputs.shape[0]
@@ -256,7 +256,7 @@ def _outputs(units: Units, inputs: Any, outputs: Any) -> None:
                 outputs[i, r] += weight * cosine[r]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@within(error_model="numpy", fastmath={"contract"})
 def _joint_outputs(units: Units, inputs: Any, outputs: Any) -> None:
     """Write the outputs (O, n, B) of B networks that share their units (`_together`) for inputs (P,
     n, B)."""

@@ -48,7 +48,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from counterplan.core.compiled import njit, plain
+from counterplan.core.compiled import njit, plain, within
 from counterplan.core.validation import FloatArray
 from counterplan.scm.cosine import LEAST_SCALE, Units, spread, waves
 from counterplan.scm.network import Network
@@ -86,7 +86,7 @@ class _Part(NamedTuple):
     wide: FloatArray
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _part(units: Units, is_tanh: bool, fixed: int, inputs: Any, box: Any) -> Any:
     """A network around inputs (D + d,), over a box (M,) of the features that move, or (M + d,) of
     these and the action."""
@@ -131,7 +131,7 @@ def _part(units: Units, is_tanh: bool, fixed: int, inputs: Any, box: Any) -> Any
     return _Part(first, second, third, reach, output, slope, wide)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _sparse(
     units: Units, fixed: int, around: Any, output: Any, slope: Any, wide: Any, curve: Any
 ) -> None:
@@ -155,7 +155,7 @@ def _sparse(
                             curve[i, j, k] += weight * second[h] * units.weights[f]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _dense(
     units: Units, fixed: int, around: Any, output: Any, slope: Any, wide: Any, curve: Any
 ) -> None:
@@ -176,7 +176,7 @@ def _dense(
         _square(own, through, curve[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _columns(units: Units, fixed: int, M: int) -> Any:
     """(M, H) the weights of a network without zeros, of all but the first features."""
     H, P = len(units.bias), units.linear.shape[1]
@@ -187,7 +187,7 @@ def _columns(units: Units, fixed: int, M: int) -> Any:
     return own
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+@within(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _square(own: Any, weights: Any, total: Any) -> None:
     """Add own diag(weights) own^T for own (M, H)."""
     scaled = np.empty(len(weights))
@@ -203,14 +203,14 @@ def _square(own: Any, weights: Any, total: Any) -> None:
                 total[k, j] += added
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _rest(third: float, second: float, r: float, most: tuple[float, float, float]) -> float:
     """How far twice the quotient of f(x + d) - f - f' d - f'' d^2 / 2 and d^2 is from 0."""
     m2, m3, m4 = most
     return min(abs(third) * r / 3 + m4 * r * r / 12, m3 * r / 3, m2 + abs(second))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _curve(units: Units, part: Any, layers: Any, z: Any, bend: Any, slack: Any) -> None:
     """Add B(z) and S(z) of one network."""
     fixed, most = layers.fixed, TANH if layers.is_tanh else COSINE
@@ -244,7 +244,7 @@ def _curve(units: Units, part: Any, layers: Any, z: Any, bend: Any, slack: Any) 
                         slack[i, j] += rest[h] * abs(product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
     """Both networks around one state, J (M, M) and D (M, M) of the step, of the softplus its slope,
     second derivative and how far its argument moves (O, 3); and of the limits whether a feature is
@@ -287,7 +287,7 @@ def _step(layers: Any, inputs: Any, box: Any, noise: Any) -> Any:
     return place, scale, slope, wide, soft, held, reach
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _bent(layers: Any, step: Any, noise: Any, g: Any, curve: Any, rest: Any) -> None:
     """Add B(g) and S(g) of a step."""
     place, scale, _, _, soft, held, reach = step
@@ -318,7 +318,7 @@ def _bent(layers: Any, step: Any, noise: Any, g: Any, curve: Any, rest: Any) -> 
                 rest[a, b] += abs(weight[i]) * both
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@within(error_model="numpy", fastmath={"contract"})
 def _times(one: Any, other: Any) -> Any:
     """The product of small matrices."""
     result = np.zeros((one.shape[0], other.shape[1]))
@@ -330,7 +330,7 @@ def _times(one: Any, other: Any) -> Any:
     return result
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@within(error_model="numpy")
 def _add(total: Any, more: Any) -> None:
     for i in range(total.shape[0]):
         for j in range(total.shape[1]):
