@@ -29,7 +29,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from counterplan.core.validation import FloatArray, IntArray
 from counterplan.errors import InputError
@@ -226,6 +225,8 @@ def _clear(grams: FloatArray, crosses: FloatArray, total: float) -> FloatArray:
 
 
 def _least_squares(gram: FloatArray, cross: FloatArray, there: IntArray) -> FloatArray:
+    from scipy.optimize import nnls
+
     found = np.zeros(len(cross))
     if there.size:
         # min |R v - R^-T c|^2 with G = R^T R.

@@ -30,7 +30,6 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from counterplan.core.limits import Watch, clock
 from counterplan.core.problem import Problem
@@ -690,10 +689,12 @@ def branching_factor(nodes: int, horizon: int) -> float:
     """b with nodes = b + b^2 + ... + b^T (the paper's effective branching factor)."""
     if nodes <= 0:
         return 0.0
-    # b^T is at most `nodes`, and smaller powers cannot overflow.
-    largest = max(1.0, float(nodes) ** (1.0 / horizon) * (1.0 + 1e-9))
-
-    def surplus(b: float) -> float:
-        return sum(b**power for power in range(1, horizon + 1)) - nodes
-
-    return float(brentq(surplus, 0.0, largest))
+    # Newton from above, where b^T is at most `nodes` and nothing overflows: the sum is convex and
+    # grows, so no step passes the root. To load scipy's solvers takes longer than most searches.
+    b: float = max(1.0, float(nodes) ** (1.0 / horizon) * (1.0 + 1e-9))
+    while True:
+        powers = b ** np.arange(horizon)
+        step = float((b * powers.sum() - nodes) / (np.arange(1, horizon + 1) @ powers))
+        if step <= 1e-12 * b:
+            return b - step
+        b -= step
