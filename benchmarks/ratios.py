@@ -52,7 +52,7 @@ def ratio(
 
 def discrete() -> float:
     from benchmarks.baselines import numpy_sampler
-    from benchmarks.problems import dense_transitions, synthetic_problem
+    from benchmarks.problems import dense_transitions, first_frontier, synthetic_problem
 
     mdp, episode = synthetic_problem(20, 20)
     rng, rows = np.random.default_rng(0), dense_transitions(mdp)
@@ -61,7 +61,7 @@ def discrete() -> float:
         kernel = numpy_sampler.sample_kernel(rows, episode, 1_000, rng)
         return numpy_sampler.solve(kernel, mdp.rewards, episode, 10)
 
-    return ratio(slow, partial(cp.frontier, cp.GumbelMaxSCM(mdp), episode, k_max=10), 5)
+    return ratio(slow, partial(first_frontier, mdp, episode, 10), 5)
 
 
 def learned(patients: int) -> tuple[cp.SmoothSCM, cp.LinearReward]:

@@ -14,7 +14,13 @@ from functools import partial
 
 import counterplan as cp
 from benchmarks.measure import Finding, Spread, timed, timing
-from benchmarks.problems import BUDGET, all_actions, long_stays, unshared_rows
+from benchmarks.problems import (
+    BUDGET,
+    all_actions,
+    first_frontier,
+    long_stays,
+    unshared_rows,
+)
 from counterplan.domains import icu_sepsis
 
 EPISODES = 5
@@ -56,7 +62,7 @@ def _pairs(mdp: cp.TabularMDP) -> int:
 
 
 def _frontier(mdp: cp.TabularMDP, episode: cp.Episode) -> object:
-    return cp.frontier(mdp, episode, k_max=BUDGET)
+    return first_frontier(mdp, episode, BUDGET)
 
 
 def _causal_doubt(mdp: cp.TabularMDP, episodes: list[cp.Episode]) -> list[Finding]:
