@@ -319,22 +319,97 @@ def _bent(layers: Any, step: Any, noise: Any, g: Any, curve: Any, rest: Any) -> 
 
 
 @within(error_model="numpy", fastmath={"contract"})
-def _times(one: Any, other: Any) -> Any:
-    """The product of small matrices."""
-    result = np.zeros((one.shape[0], other.shape[1]))
-    for i in range(one.shape[0]):
-        for k in range(one.shape[1]):
-            x = one[i, k]
-            for j in range(other.shape[1]):
-                result[i, j] += x * other[k, j]
-    return result
+def _add(one: Any, other: Any, is_turned: bool, is_size: bool, total: Any) -> None:
+    """Add the product of small matrices to a third, of `one` the transpose or the sizes of its
+    entries where asked, and no more of its columns than `other` has rows."""
+    for i in range(total.shape[0]):
+        for k in range(other.shape[0]):
+            x = one[k, i] if is_turned else one[i, k]
+            x = abs(x) if is_size else x
+            for j in range(total.shape[1]):
+                total[i, j] += x * other[k, j]
 
 
 @within(error_model="numpy")
-def _add(total: Any, more: Any) -> None:
-    for i in range(total.shape[0]):
-        for j in range(total.shape[1]):
-            total[i, j] += more[i, j]
+def _expand(
+    layers: Any, course: Any, noise: Any, moving: Any, worth: Any, states: Any, total: Any
+) -> None:
+    """Add g (q,), H (q, q) and E (q, q) of one course to `total`, and write P and N (m + 1, M, q)
+    from the first of `states` on, which it is given.
+
+    course   states (m + 1, D) by action vectors (m, d) and noise (m, O)
+    moving   of what moves, x (q,), the most by which it does, and where it is a dose, its step and
+             its component; and the number of rows (M or, with doses, M + d) that a step depends on
+    worth    gradients (M,) of the reward of a state and of the last
+
+    Loops over elements: expressions of whole arrays take seconds to compile."""
+    (path, vectors), (size, owner, place, rows) = course, moving
+    (gradient, last), (phi, off), (slope, bends, slacks) = worth, states, total
+    (m, d), (M, q), D = vectors.shape, phi.shape[1:], path.shape[1]
+    joint, rest, whole = np.zeros((m, rows, q)), np.zeros((m, rows, q)), np.zeros((m, rows, q))
+    pushed, errors = np.zeros((m, M, M)), np.zeros((m, M, q))
+    inputs, around, steps = np.empty(D + d), np.empty(rows), []
+    old = np.zeros((M, q))
+    for t in range(m):
+        for i in range(D + d):
+            inputs[i] = path[t, i] if i < D else vectors[t, i - D]
+        for i in range(rows):
+            around[i] = 0.0
+            for c in range(q):
+                if i < M:
+                    joint[t, i, c], rest[t, i, c] = phi[t, i, c], off[t, i, c]
+                elif owner[c] == t and place[c] == i - M:
+                    joint[t, i, c] = 1.0
+                whole[t, i, c] = abs(joint[t, i, c]) + rest[t, i, c]
+                around[i] += whole[t, i, c] * size[c] * (1.0 + OUTWARD)
+        steps.append(_step(layers, inputs, around, noise[t]))
+        across, wide = steps[t][2], steps[t][3]
+        _add(across, joint[t], False, False, phi[t + 1])
+        _add(wide, whole[t], False, False, errors[t])
+        older = np.zeros((M, q))
+        _add(across, old, False, True, older)
+        old = older
+        for i in range(M):
+            pushed[t, i, i] = 1.0
+        for v in range(max(0, t - RECENT), t):
+            through = np.zeros((M, M))
+            _add(across, pushed[v], False, False, through)
+            for i in range(M):
+                for j in range(M):
+                    pushed[v, i, j] = through[i, j]
+            _add(through, errors[v], False, True, old if v == t - RECENT else off[t + 1])
+        for i in range(M):
+            for c in range(q):
+                off[t + 1, i, c] += errors[t, i, c] + old[i, c]
+    g = last.copy()
+    for c in range(q):
+        for i in range(M):
+            slope[c] += last[i] * phi[m, i, c]
+    for t in range(m - 1, -1, -1):
+        bend, slack = np.zeros((rows, rows)), np.zeros((rows, rows))
+        _bent(layers, steps[t], noise[t], g, bend, slack)
+        for i in range(rows):
+            for j in range(rows):
+                slack[i, j] = slack[i, j] * (1.0 + OUTWARD) + OUTWARD * (1.0 + abs(bend[i, j]))
+        across, before = steps[t][2], gradient.copy()
+        for i in range(M):
+            for j in range(M):
+                before[j] += across[i, j] * g[i]
+            for c in range(q):
+                slope[c] += gradient[i] * phi[t, i, c]
+        g = before
+        turned, cross = np.zeros((rows, q)), np.zeros((q, q))
+        _add(bend, joint[t], False, False, turned)
+        _add(joint[t], turned, True, False, bends)
+        _add(turned, rest[t], True, True, cross)
+        held, bent = np.zeros((rows, q)), np.zeros((rows, q))
+        _add(slack, whole[t], False, False, held)
+        _add(whole[t], held, True, False, slacks)
+        _add(bend, rest[t], False, True, bent)
+        _add(rest[t], bent, True, False, slacks)
+        for i in range(q):
+            for j in range(q):
+                slacks[i, j] += cross[i, j] + cross[j, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -345,42 +420,15 @@ def along(
     action vectors (n, m, d) and noise (m, O), over a box (M,) there; gradients (M,) of the reward
     of each state and of the last."""
     n, m, M = path.shape[0], vectors.shape[1], len(box)
-    slopes, bends, slacks = np.empty((n, M)), np.zeros((n, M, M)), np.zeros((n, M, M))
+    slopes, bends, slacks = np.zeros((n, M)), np.zeros((n, M, M)), np.zeros((n, M, M))
+    nowhere = np.full(M, -1)
     for r in range(n):
-        # Lists of matrices: to assign slices of arrays takes seconds to compile.
-        phi, off, old = [np.eye(M)], [np.zeros((M, M))], np.zeros((M, M))
-        pushed, errors, steps = [], [], []
-        for t in range(m):
-            whole = np.abs(phi[t]) + off[t]
-            around = whole @ box * (1.0 + OUTWARD)
-            step = _step(layers, np.concatenate((path[r, t], vectors[r, t])), around, noise[t])
-            steps.append(step)
-            phi.append(_times(step[2], phi[t]))
-            errors.append(_times(step[3], whole))
-            pushed.append(np.eye(M))
-            old = _times(np.abs(step[2]), old)
-            after = errors[t].copy()
-            for v in range(max(0, t - RECENT), t):
-                pushed[v] = _times(step[2], pushed[v])
-                moved = _times(np.abs(pushed[v]), errors[v])
-                if v == t - RECENT:
-                    old = old + moved
-                else:
-                    after = after + moved
-            off.append(after + old)
-        g = last.copy()
-        for t in range(m - 1, -1, -1):
-            bend, slack = np.zeros((M, M)), np.zeros((M, M))
-            _bent(layers, steps[t], noise[t], g, bend, slack)
-            slack = slack * (1.0 + OUTWARD) + OUTWARD * (1.0 + np.abs(bend))
-            g = gradient + steps[t][2].T @ g
-            across, whole = _times(bend, phi[t]), np.abs(phi[t]) + off[t]
-            cross = _times(np.abs(across.T), off[t])
-            _add(bends[r], _times(phi[t].T, across))
-            _add(slacks[r], _times(whole.T, _times(slack, whole)) + cross + cross.T)
-            _add(slacks[r], _times(off[t].T, _times(np.abs(bend), off[t])))
+        phi, off = np.zeros((m + 1, M, M)), np.zeros((m + 1, M, M))
         for i in range(M):
-            slopes[r, i] = g[i]
+            phi[0, i, i] = 1.0
+        course, moving = (path[r], vectors[r]), (box, nowhere, nowhere, M)
+        total = slopes[r], bends[r], slacks[r]
+        _expand(layers, course, noise, moving, (gradient, last), (phi, off), total)
     return slopes, bends, slacks
 
 
@@ -395,56 +443,12 @@ def dosed(layers: Any, path: Any, vectors: Any, noise: Any, moving: Any, worth: 
     of the last
     """
     owner, place, size = moving
-    gradient, last = worth
-    m, n, M, d = vectors.shape[0], len(size), len(gradient), vectors.shape[1]
+    (m, d), n, M = vectors.shape, len(size), len(worth[0])
     phi, off = np.zeros((m + 1, M, n)), np.zeros((m + 1, M, n))
-    old = np.zeros((M, n))
-    joints, wholes = [], []
-    pushed, errors, steps = [], [], []
-    for t in range(m):
-        joint, whole = np.zeros((M + d, n)), np.zeros((M + d, n))
-        for c in range(n):
-            for i in range(M):
-                joint[i, c] = phi[t, i, c]
-                whole[i, c] = abs(phi[t, i, c]) + off[t, i, c]
-            if owner[c] == t:
-                joint[M + place[c], c] = whole[M + place[c], c] = 1.0
-        around = whole @ size * (1.0 + OUTWARD)
-        step = _step(layers, np.concatenate((path[t], vectors[t])), around, noise[t])
-        joints.append(joint)
-        wholes.append(whole)
-        steps.append(step)
-        errors.append(_times(step[3], whole))
-        pushed.append(np.eye(M))
-        across = np.ascontiguousarray(step[2][:, :M])
-        old = _times(np.abs(across), old)
-        after = errors[t].copy()
-        for v in range(max(0, t - RECENT), t):
-            pushed[v] = _times(across, pushed[v])
-            moved = _times(np.abs(pushed[v]), errors[v])
-            if v == t - RECENT:
-                old = old + moved
-            else:
-                after = after + moved
-        _add(phi[t + 1], _times(step[2], joint))
-        _add(off[t + 1], after + old)
-    slope, bends, slacks = last @ phi[m], np.zeros((n, n)), np.zeros((n, n))
-    g = last.copy()
-    for t in range(m - 1, -1, -1):
-        bend, slack = np.zeros((M + d, M + d)), np.zeros((M + d, M + d))
-        _bent(layers, steps[t], noise[t], g, bend, slack)
-        slack = slack * (1.0 + OUTWARD) + OUTWARD * (1.0 + np.abs(bend))
-        g = gradient + np.ascontiguousarray(steps[t][2][:, :M]).T @ g
-        if t > 0:
-            slope += gradient @ phi[t]
-        joint, whole = joints[t], wholes[t]
-        rest = whole - np.abs(joint)
-        across = _times(bend, joint)
-        cross = _times(np.abs(across.T), rest)
-        _add(bends, _times(joint.T, across))
-        _add(slacks, _times(whole.T, _times(slack, whole)) + cross + cross.T)
-        _add(slacks, _times(rest.T, _times(np.abs(bend), rest)))
-    return slope, bends, slacks, phi, off
+    total = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
+    doses = size, owner, place, M + d
+    _expand(layers, (path, vectors), noise, doses, worth, (phi, off), total)
+    return total[0], total[1], total[2], phi, off
 
 
 def dense_units(network: Network) -> Units:
