@@ -290,11 +290,28 @@ def test_parquet_serves_as_well(ward: Path, run: Run) -> None:
     assert run("explain", "new.parquet", *asked).stdout == run("explain", "new.csv", *asked).stdout
 
 
+def test_a_poor_model_says_so_wherever_it_is_asked(ward: Path, run: Run) -> None:
+    """The table is known without a schema; what is doubtful about it counts all the same."""
+    small = ("--lipschitz", "1e-9,1e-9", "--hidden", "8", "--epochs", "2")
+    run("fit", "cohort.csv", "-o", "tight.safetensors", *small)
+    asked = run("explain", "new.csv", "--model", "tight.safetensors", "--k", "1")
+    assert "do not trust explanations by this model" in asked.stderr
+
+
+def test_models_of_known_tables_keep_to_their_ranges(ward: Path, run: Run) -> None:
+    model = cp.load_model("model.safetensors")
+    assert isinstance(model, cp.NeuralSCM)
+    assert model.limits is not None
+    assert model.limits[-1].tolist() == [0.0, 24.0]  # SOFA
+    assert (model.limits[:, 0] == 0.0).all()  # of what was never negative
+
+
 def test_fits_that_are_worse_than_simple_models_are_told(ward: Path, run: Run) -> None:
     small = ("--hidden", "8", "--epochs", "2")
     tight = run("fit", "cohort.csv", "-o", "tight.safetensors", "--lipschitz", "1e-9,1e-9", *small)
     assert tight.exit_code == 0
-    line, claims = tight.stderr.splitlines()
+    size, line, claims = tight.stderr.splitlines()
+    assert size.startswith("note: 732 transitions are few for 15 inputs")
     assert claims.startswith("warning: claims of networks are not calibrated")
     assert line.startswith("warning: a constant, which looks at neither states nor actions, fits")
     assert "--epochs" in line

@@ -228,6 +228,36 @@ def steep_question(seed: int, **size: int) -> Problem:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
+def test_no_sequence_earns_more_than_its_limits_allow(seed: int) -> None:
+    """From every state on its way, of several models, with rewards of actions and of the end."""
+    asked = smooth_question(4 * seed + 2 + seed % 2)
+    setting = prepare_sequence(asked)
+    rng, T = np.random.default_rng(seed), setting.horizon
+    sequences = rng.integers(4, size=(50, T - 1))
+    paths = setting.path(0, np.repeat(setting.states[:1], 50, axis=0), sequences)
+    for t in range(T - 1):
+        ahead = setting.earned(paths[:, t:], sequences[:, t:], t)
+        most = setting.reward(paths[:, t]) + setting.most_ahead[t]
+        assert np.isfinite(most).all()
+        assert (ahead <= most).all()
+
+
+def test_a_bound_that_explodes_is_no_more_than_limits_allow() -> None:
+    """Slopes of 40 steps say nothing; that a state stays above 0 says something."""
+    asked = steep_question(3, horizon=40, k=3)
+    limits = np.tile((-1.0, 1.0), (len(asked.scm.noise_cholesky), 1))
+    asked = replace(asked, scm=replace(asked.scm, limits=limits))
+    weights = np.abs(asked.reward.weights)
+    found = cp.explain(
+        asked.scm, asked.episode, 3, actions=asked.actions, reward=asked.reward,
+        limits=cp.Limits(nodes=20),
+    )  # fmt: skip
+    largest = np.maximum(1.0, np.abs(asked.episode.states).max(axis=0))
+    assert found.value <= found.bound <= 40 * float(weights @ largest) * (1 + 1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
 def test_no_end_earns_more_than_its_bound(seed: int) -> None:
     """From every state that two changes lead to, at every step after them."""
     asked = steep_question(seed, horizon=6, k=3)

@@ -192,7 +192,8 @@ class IcuLayout(SchemaLayout):
     dose_unit = "level"
 
     def __init__(self) -> None:
-        sofa = Column("sofa", "state", unit="points", better="lower")
+        # 4 points for each organ, 2 for the circulation, whose others are for drugs.
+        sofa = Column("sofa", "state", unit="points", better="lower", low=0.0, high=18.0)
         columns = (*SCHEMA.features, sofa, *SCHEMA.of("action"))
         super().__init__(replace(SCHEMA, columns=columns))
         self.choices = Grid(drug_levels(*DRUGS))

@@ -48,7 +48,7 @@ from counterplan.domains.icu_episodes import (
     shipped_schema,
 )
 from counterplan.errors import FileError, InputError
-from counterplan.tables.fit import Fit, LearnerSettings, learn
+from counterplan.tables.fit import Fit, LearnerSettings, examined
 from counterplan.tables.layout import SchemaLayout
 from counterplan.tables.parts import Recorded, Rows
 from counterplan.tables.schema import Column
@@ -205,20 +205,20 @@ def layout_of(path: str | Path) -> StayLayout | None:
 
 
 def fit_cohort(path: str | Path, settings: LearnerSettings, support: bool = True) -> Fit:
-    """Learn a model from a table of stays; see `tables.fit.learn`."""
+    """Learn a model from a table of stays; see `tables.fit.examined`."""
     layout = layout_of(path)
     if layout is None:
         raise FileError(f"{path}: is no table of ICU stays (columns icustayid, bloc, ...)")
     stays = read_episodes_4h(path) if isinstance(layout, IcuLayout) else read_cohort(path)
+    about = {}
+    if isinstance(stays, SepsisCohort):
+        about[EDGES] = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
     try:
-        scm = learn(Rows(stays.recorded), layout, settings, support)
+        scm, told = examined(Rows(stays.recorded), layout, settings, support, about)
     except InputError as problem:
         raise FileError(f"{path}: {problem}") from None
-    if isinstance(stays, SepsisCohort):
-        edges = {drug: list(getattr(stays.edges, drug)) for drug in DRUGS}
-        scm = replace(scm, about={**scm.about, EDGES: edges})
     dropped = len(stays.dropped)
-    return Fit(scm, stays.summary(), layout, episodes=stays.episodes, dropped=dropped)
+    return Fit(scm, stays.summary(), layout, told, episodes=stays.episodes, dropped=dropped)
 
 
 def stays_for(

@@ -224,29 +224,41 @@ def fit_continuous(
         with open_table(path, schema, means) as table:
             found = Rows(list(table))
     about: dict[str, object] = {SCHEMA: schema.as_dict(), MEANS: means}
-    about[LOWEST] = dict(zip(layout.features, found.ranges[0].tolist(), strict=True))
     try:
         exact, learned, more = learn_rewards(schema, found)
         if exact is not None:
             about[REWARD] = {"weights": exact.weights.tolist(), "constant": exact.constant}
         about |= {LEARNED: asdict(learned), REMARKS: [*remarks, *more]}
-        told = findings(found, layout)
-        scm = learn(found, layout, settings, support)
-        better = poor_fit(scm)
-        # What a poor model leaves says nothing about the table.
-        remembered = [] if better else memory(scm, found.every, layout)
-        told = [*remembered, *told, *persistent(scm, layout)]
-        about[FINDINGS] = [asdict(one) for one in told]
+        described, told = examined(found, layout, settings, support, about)
     except InputError as problem:
         raise FileError(f"{table.path}: {problem}") from None
-    if better:
-        worse = f"warning: {better}: do not trust explanations by this model"
-        about[REMARKS] = [*remarks, *more, worse]
-    limits = layout.ranges(about)[layout.fixed :]
-    limited = limits if np.isfinite(limits).any() else None
-    described = replace(scm, about={**scm.about, **about}, limits=limited)
     episodes = [one.episode for one in found.every]
     return Fit(described, summary, layout, told, episodes=episodes)
+
+
+def examined(
+    table: Rows,
+    layout: SchemaLayout,
+    settings: LearnerSettings,
+    support: bool,
+    about: Mapping[str, Any],
+) -> tuple[LearnedSCM, list[Finding]]:
+    """A model of the episodes of a table that keeps to the ranges of its columns, and what is
+    doubtful about both; the model remembers it, besides what is told `about` it."""
+    told = findings(table, layout)
+    scm = learn(table, layout, settings, support)
+    remarks = [*about.get(REMARKS, ())]
+    if better := poor_fit(scm):
+        remarks.append(f"warning: {better}: do not trust explanations by this model")
+    # What a poor model leaves says nothing about the table.
+    remembered = [] if better else memory(scm, table.every, layout)
+    told = [*remembered, *told, *persistent(scm, layout)]
+    lowest = dict(zip(layout.features, table.ranges[0].tolist(), strict=True))
+    known = {**about, LOWEST: lowest, REMARKS: remarks}
+    known[FINDINGS] = [asdict(one) for one in told]
+    limits = layout.ranges(known)[layout.fixed :]
+    limited = limits if np.isfinite(limits).any() else None
+    return replace(scm, about={**scm.about, **known}, limits=limited), told
 
 
 def learn(

@@ -29,6 +29,8 @@ from counterplan.tables.schema import Column
 WARNING, NOTE = "warning", "note"
 # The entry of `model.about`.
 FINDINGS = "findings"
+# Whole numbers up to this are scores and counts, which have no units.
+LARGEST_SCORE = 24.0
 # How far apart quantities are in two units that are both in use.
 FACTORS = {
     10.0: "a slip of the decimal point?",
@@ -246,7 +248,8 @@ def _units(table: _Table) -> Iterator[Finding]:
             continue
         chosen &= ~table.coded(name)
         distinct = np.unique(values[chosen])
-        if len(distinct) < MEASURED or distinct[0] <= 0.0:
+        is_score = distinct[-1:].max(initial=0.0) <= LARGEST_SCORE and (distinct % 1.0 == 0.0).all()
+        if len(distinct) < MEASURED or distinct[0] <= 0.0 or is_score:
             continue
         found = _groups(values, chosen) or _jumps(np.where(chosen, values, np.nan), table.acts)
         if found is not None:

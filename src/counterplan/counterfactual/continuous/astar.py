@@ -272,6 +272,8 @@ class Search:
         setting, rollout = self._setting, self._solver.rollout
         promise = nodes["earned"] + self._upper(t, nodes["used"], nodes["states"])
         promise = np.where(np.isfinite(promise), promise, math.inf)
+        if math.isfinite(most := float(setting.most_ahead[t])):
+            promise = np.minimum(promise, nodes["earned"] + setting.reward(nodes["states"]) + most)
         nodes["promise"] = promise = np.minimum(promise, nodes["promise"])
         worth = promise > self._enough
         more = int(setting.costs.min()) * (1 if self._last is None else 2)

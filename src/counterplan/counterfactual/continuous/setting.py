@@ -180,6 +180,19 @@ class SequenceSetting:
         """Outcomes this close to a value are the same but for rounding: no reason for a change."""
         return ROUNDING * max(self.terms, abs(value))
 
+    @cached_property
+    def most_ahead(self) -> FloatArray:
+        """(T-1,) the most that can be earned by the action of step t and after it, whatever is
+        done, for no state leaves the limits of its model."""
+        steps = np.array([one.most(one.reward) for one in self.members])
+        last = np.array([one.most(one.last) for one in self.members])
+        actions = np.where(self.allowed, self.bonus[: self.horizon - 1], -np.inf).max(axis=1)
+        ahead = np.arange(self.horizon - 2, -1, -1)
+        with np.errstate(invalid="ignore"):  # no state ahead, times infinite
+            states = np.where(ahead > 0, ahead * (self.weights @ steps), 0.0)
+        found = states + self.weights @ last + np.cumsum(actions[::-1])[::-1]
+        return rounded_up(found + OUTWARD * self.terms)
+
     def drift(self, sequence: IntArray) -> float:
         """How far rounding may move the outcome of a sequence (T-1,), of what was done, or of a
         sequence close to either, by what moving their first states does. A chaotic member can
