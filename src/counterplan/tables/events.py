@@ -270,10 +270,10 @@ def _omop_table(
         chosen.append((text.str.replace(r"\.0$", "") if is_id else text).alias(wanted))
     found = scan.select(chosen)
     for one in {"time", "until", "start", "end"} & columns.keys() if name != "person" else ():
-        told = pl.col(one)
-        has_zone, has_clock = told.str.contains(ZONE), told.str.contains(":")
+        given = pl.col(one)
+        has_zone, has_clock = given.str.contains(ZONE), given.str.contains(":")
         bad, zoned, plain = found.select(
-            told.filter(_moment(one).is_null()).drop_nulls().first(),
+            given.filter(_moment(one).is_null()).drop_nulls().first(),
             has_zone.any().alias("zoned"), (has_clock & ~has_zone).any().alias("plain"),
         ).collect().row(0)  # fmt: skip
         if bad is not None:
@@ -676,7 +676,8 @@ class _Build:
         long = rows.filter(pl.col("(lasts)") > LONG)
         if long.height:
             told = f"{name}: {counted(long.height, 'amount')} given over more than 30 days"
-            some = f"such as until {long['until'].max():%Y-%m-%d}: spread evenly over that time"
+            until = long.select(pl.col("until").max().dt.to_string("%Y-%m-%d")).item()
+            some = f"such as until {until}: spread evenly over that time"
             self.notes.append(f"{told}, {some}; leave an end empty that is not known")
         rows = rows.join(frame.group_by("episode_id").agg(last=pl.col("t").max()), on="episode_id")
         begins = pl.col("offset").floordiv(self.window)
