@@ -14,8 +14,11 @@ import counterplan as cp
 from counterplan.cli import COMMANDS, support
 from counterplan.cli import fit as cli_fit
 from counterplan.cli import plan as cli_plan
+from counterplan.domains import icu_sepsis
+from counterplan.explorer.cases import Cases
+from counterplan.runs.run import open_run
 from counterplan.scm import count_transitions, estimate_mdp, neighbour_prior
-from counterplan.tables import read_episodes
+from counterplan.tables import read_episodes, save_model
 
 from .conftest import EPISODES, Run
 
@@ -222,3 +225,18 @@ def test_a_case_of_a_list_takes_three_lines(
     assert "walk" in shown
     one = run("explain", "long.csv", "-m", "model.json", "--k", "9", "--episode", "bo").stdout
     assert one.count("rest -> walk") > 3  # of a single case all is told
+
+
+def test_whatever_is_said_of_icu_sepsis_names_the_outcome(run: Run, tmp_path: Path) -> None:
+    """A terminal's titles, before and after, and the explorer's page, of a model that was saved."""
+    icu = icu_sepsis.load()
+    model, table, out = (tmp_path / name for name in ("icu.safetensors", "deaths.csv", "out"))
+    save_model(icu.mdp, model)
+    dead = next(one for one in icu.sample_episodes(40, seed=0) if icu.died(one))
+    steps = zip(dead.states, dead.actions, strict=True)
+    rows = [f"{dead.id},{t},{s},{a}" for t, (s, a) in enumerate(steps)]
+    table.write_text("\n".join(["episode_id,t,state,action", *rows]), encoding="utf-8")
+    ask = ["explain", str(table), "--model", str(model), "--k", "1", "-o", str(out)]
+    for command in (ask, ["cases", str(out)]):
+        assert "outcome: survival probability" in " ".join(run(*command).stdout.split())
+    assert Cases(open_run(out)).about()["quantity"] == "survival probability"

@@ -46,7 +46,7 @@ def test_it_says_what_the_library_says(run: Run) -> None:
     assert [choice["value"] for choice in record["choices"]] == found.values.tolist()
     assert sum(choice["simulations"] for choice in record["choices"]) == 60
     assert record["exact"] == exact_value(problem)
-    assert record["sense"] == "min"
+    assert (record["sense"], record["unit"]) == ("min", "money units")
     bounds = record["bounds"]
     # Means over 10,000 futures: 5 standard errors.
     assert bounds["lower"] - 5 * bounds["lower_se"] <= record["exact"]

@@ -99,12 +99,29 @@ def test_questions_about_nothing(voyages: Explorer) -> None:
 def test_every_domain(domain: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     run = open_run(regret_run(tmp_path_factory.mktemp(domain), domain, None).folder)
     view = Scenarios(run)
+    assert view.about()["values_in"] == ("miles" if domain == "hybrid" else "money units")
     found = view.scenario("plain")
     assert len(found["states"]) == found["horizon"]
     for track in found["tracks"]:
         assert np.isclose(sum(map(float, track["rewards"])), track["value"], rtol=1e-9, atol=1e-12)
         assert len(track["words"]) == found["horizon"]
     assert view.answer(advise(id="plain", t=1, simulations=20), lambda _: None)["choices"]
+
+
+def test_a_policy_that_is_only_the_best_known_is_called_so(
+    voyages_out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = Scenarios(open_run(voyages_out))
+
+    def titles() -> list[str]:
+        tracks = view.scenario("plain")["tracks"]
+        return [track["title"] for track in tracks if track["player"] == "policy"]
+
+    assert titles() == ["Best without foresight"]
+    rows = view.rows
+    heuristic = {"status": "heuristic"}
+    monkeypatch.setattr(view, "rows", lambda *which: [row | heuristic for row in rows(*which)])
+    assert titles() == ["Best policy known"]
 
 
 def test_losses_that_are_not_known_in_expectation(

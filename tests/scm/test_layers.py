@@ -106,6 +106,23 @@ def test_scikit_learn_models_are_what_they_predict() -> None:
         assert_slopes_hold(scm, rng, (0.3,))
 
 
+def test_scikit_learn_models_may_know_names_of_columns_and_must_be_fitted() -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pandas = pytest.importorskip("pandas")
+    for predictor in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        with pytest.raises(InputError, match="not fitted yet, so fit it first"):
+            cp.scm.from_network(predictor)
+        given = np.random.default_rng(6).normal(size=(50, 2))
+        predictor.fit(pandas.DataFrame(given, columns=["x", "dose"]), given[:, :1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cp.scm.from_network(predictor)
+
+
 def test_modules_of_pytorch_and_onnx_are_what_they_predict() -> None:
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(4)
@@ -146,6 +163,14 @@ def test_onnx_graphs_are_what_they_compute() -> None:
     scm = cp.scm.from_network(model, fixed=1)
     found = scm.step(given[:, :3], given[:, 3:], np.zeros((20, 2)))[:, 1:]
     np.testing.assert_allclose(found, expected, atol=1e-12)
+    # Weights times columns is another thing than rows times weights, and square ones hide it.
+    turned = [make("MatMul", ["S", "x"], ["y"])]
+    held = [onnx.numpy_helper.from_array(rng.normal(size=(4, 4)), "S")]
+    ends = [info("x", number, [4, None])], [info("y", number, [4, None])]
+    with pytest.raises(InputError, match="no chain of rows times weights"):
+        cp.scm.from_network(
+            onnx.helper.make_model(onnx.helper.make_graph(turned, "f", *ends, held))
+        )
 
 
 @pytest.mark.parametrize(
@@ -153,6 +178,7 @@ def test_onnx_graphs_are_what_they_compute() -> None:
     [
         ([], "no layers"),
         (object(), "no network whose layers are known"),
+        ("net.onnx", "is a name: give the network itself, such as onnx.load"),
         ([([[1.0, 2.0]], [0.0], "gelu")], "'gelu', whose slopes are not known"),
         ([([[1.0, np.nan]], [0.0], "tanh")], "not finite"),
         ([(np.ones((3, 2)), 0.0, "tanh"), (np.ones((1, 2)), 0.0, "linear")], "3 numbers come in"),
@@ -168,6 +194,7 @@ def test_what_is_no_network_is_named(given: Any, message: str) -> None:
     [
         ({"z": {"x": 1.0}}, "'z', which is no feature"),
         ({"age": {"x": 1.0}}, "fixed and come first"),
+        ({"x": {"x": 1.0, "dose": np.nan}}, "'dose' of 'x' is nan: leave a term out"),
         ({"x": {"log(x)": 1.0}}, r"'log\(x' is none of|'log\(x\)' is none of"),
     ],
 )

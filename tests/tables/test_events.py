@@ -296,6 +296,26 @@ def test_amounts_that_are_no_numbers_are_told_of(tmp_path: Path) -> None:
     assert any("2 events without an amount" in line for line in made.notes)
 
 
+def test_amounts_far_above_the_highest_level_are_told_of(tmp_path: Path) -> None:
+    made = small(tmp_path, doses(0.0, 25.0, 40.0, 10.0))
+    assert made.frame["d"].to_list() == [0.0, 20.0, 20.0, 10.0]
+    assert made.notes == ["d: 1 step with up to 40 counts as the highest level, 20"]
+
+
+def test_events_without_a_unit_are_told_of(tmp_path: Path) -> None:
+    more = [*doses(0.0, 10.0), (1, hours(13), "X", 5.0, "kg")]
+    made = small(tmp_path, more, features={"x": {"codes": ["X"], "unit": "kg"}})
+    assert "x: 4 events without a unit: taken to be in kg" in made.notes
+
+
+def test_an_age_at_the_start_is_fixed_wherever_it_is_asked_for(tmp_path: Path) -> None:
+    born = [(1, BEGIN - timedelta(days=3652.5), "MEDS_BIRTH", None, "")]
+    features = {"x": {"codes": ["X"]}, "years": {"codes": ["MEDS_BIRTH"], "take": "years"}}
+    made = small(tmp_path, [*doses(0.0, 10.0), *born], features=features)
+    assert made.frame["years"].to_list() == [10.0] * 4
+    assert {one.name: one.role for one in made.schema.columns}["years"] == "fixed"
+
+
 def test_what_is_fixed_was_known_at_the_start_or_is_told_of(tmp_path: Path) -> None:
     weights = [(1, hours(-90_000), "W", 3.0, ""), (1, hours(-1), "W", 77.0, ""),
                (1, hours(9), "W", 99.0, "")]  # fmt: skip
@@ -360,8 +380,55 @@ def test_dates_stand_in_for_date_times_and_no_time_is_lost(tmp_path: Path) -> No
     with pytest.raises(FileError, match="'01/01/2130 09:00:00' is no time such as"):
         episodes_from_events(tmp_path, config)
     write("death", "person_id,death_datetime\n1,2130-01-01 12:00:00-08:00\n")
-    with pytest.raises(FileError, match="is no time such as"):
+    with pytest.raises(FileError, match="others, here or in a table before, have none"):
         episodes_from_events(tmp_path, config)
+
+
+def omop(folder: Path, measured: list[str], given: list[tuple[str, str]]) -> Path:
+    """A visit from 08:00 to 20:00 UTC, with x = 1, 2, 3 measured and 10 given as told."""
+    folder.mkdir()
+    rows = {
+        "visit_occurrence": [
+            "visit_occurrence_id,person_id,visit_start_datetime,visit_end_datetime",
+            "7,1,2130-06-01 08:00:00Z,2130-06-01T20:00:00+00:00",
+        ],
+        "measurement": [
+            "person_id,measurement_concept_id,measurement_datetime,value_as_number",
+            *(f"1,5,{at},{x + 1}" for x, at in enumerate(measured)),
+        ],
+        "drug_exposure": [
+            "person_id,drug_concept_id,drug_exposure_start_datetime,drug_exposure_end_datetime,"
+            "quantity",
+            *(f"1,9,{start},{end},10" for start, end in given),
+        ],
+    }
+    for name, lines in rows.items():
+        (folder / f"{name}.csv").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+OMOP: dict[str, Any] = {
+    "episodes": {"window": "4h"}, "features": {"x": {"codes": ["5"]}},
+    "actions": {"d": {"codes": ["9"], "levels": [0, 10]}},
+}  # fmt: skip
+
+
+def test_times_with_time_zones_are_the_same_moments(tmp_path: Path) -> None:
+    """However they are written: ahead of UTC, behind it, with and without minutes or fractions."""
+    measured = ["2130-06-01T10:00:00.250+02:00", "2130-06-01 06:30:00-0530", "2130-06-01 16:00 UTC"]
+    given = [("2130-06-01 07:00:00.5 -05", "")]
+    made = episodes_from_events(omop(tmp_path / "omop", measured, given), OMOP)
+    assert made.frame.select("x", "d").rows() == [(1.0, 0.0), (2.0, 10.0), (3.0, 0.0)]
+
+
+def test_an_end_that_is_none_neither_fills_the_memory_nor_goes_unsaid(tmp_path: Path) -> None:
+    measured = [f"2130-06-01 {hour}:00:00Z" for hour in ("08", "12", "16")]
+    given = [("2130-06-01 09:00:00Z", "9999-12-31 00:00:00Z")] * 40
+    given += [("1900-01-01 00:00:00Z", "2130-06-01 09:00:00Z"), ("2130-06-01 13:00:00Z", "")]
+    made = episodes_from_events(omop(tmp_path / "omop", measured, given), OMOP)
+    assert made.frame["d"].to_list() == [0.0, 10.0, 0.0]
+    told = "d: 41 amounts given over more than 30 days, such as until 9999-12-31"
+    assert any(line.startswith(told) for line in made.notes)
 
 
 def test_units_that_differ_are_refused_until_it_is_said_what_they_mean(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_frames_hold_the_numbers_of_results(shown: dict[str, Any]) -> None:
     assert frontier.to_frame()["value"].to_list() == list(frontier.values)
     plan = shown["plan"]
     chosen = plan.to_frame().filter("chosen")
-    assert chosen["action 0"].to_list() == plan.action.tolist()
+    assert chosen["units bought"].to_list() == plan.action.tolist()
     assert shown["answers"].to_frame().equals(shown["run"].to_frame())
 
 
@@ -215,6 +215,36 @@ def test_what_is_not_drawn_has_a_short_line_too(shown: dict[str, Any]) -> None:
     )
     problem = cp.domains.Bunkering()
     assert repr(cp.hindsight(problem, problem.sample_path(seed=0))).endswith(", steps=7)")
+    assert len(repr(cp.domains.icu_sepsis.load())) < 100
+    bought = cp.evaluate(problem, cp.policies.Greedy(), episodes=1, seed=0).actions[0]
+    assert len(repr(cp.regret(problem, problem.sample_path(seed=0), bought))) < 100
     assert repr(cp.Advisor(problem)) == "Advisor(problem=Bunkering, planner='UCT', keep=True)"
     assert repr(cp.Episode([0, 1], [0, 0], id="a")) == "Episode(id='a', steps=2)"
     assert repr(cp.Episode(np.zeros((3, 2)), [0, 0])) == "Episode(steps=3, features=2)"
+
+
+def test_plans_and_runs_say_what_is_done_in_words_and_values_with_their_unit(
+    shown: dict[str, Any],
+) -> None:
+    plan, problem = shown["plan"], cp.domains.Bunkering()
+    for one in (plan, cp.Advisor(problem, cp.UCT(50)).advise()):
+        text = str(one.summary())
+        assert re.search(r"do +buy \d+ units", text)
+        assert re.search(r"value +[\d,]+ money units, standard error", text)
+        assert one.to_frame().columns[0] == "units bought"
+        assert one.plot().axes[0].get_ylabel() == "Cost (money units)"
+    assert "money units, standard error" in str(shown["evaluation"].summary())
+    assert "Cost (money units), lower is better" in str(shown["allocation"].summary())
+    bought = np.array([[50.0], [12.0], [25.0], [30.0], [16.0], [0.0], [0.0]])
+    better = cp.explain(problem, cp.Episode(problem.sample_path(seed=1), bought), k=2)
+    assert "buy 16 units → buy 46 units" in str(better.summary())
+    for one in ("run", "answers"):
+        assert "summed −pressure" in str(shown[one].summary())
+
+
+def test_a_probability_is_written_as_one_in_every_view() -> None:
+    icu = cp.domains.icu_sepsis.load()
+    patient = next(one for one in icu.sample_episodes(40, seed=0) if icu.died(one))
+    found = cp.frontier(icu.mdp, patient, k_max=1)
+    assert "Survival probability, higher is better" in str(found.summary())
+    assert found.plot().axes[0].get_ylabel() == "Survival probability"

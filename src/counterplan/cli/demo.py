@@ -213,7 +213,7 @@ def _about(model: IcuSepsis) -> dict[str, Any]:
     from counterplan.domains.icu_sepsis import DEATH, LEVELS
     from counterplan.tables.layout import MEANS, SCHEMA
     from counterplan.tables.schema import Column, Schema
-    from counterplan.viz.report.explain import NOTES, OUTCOME, SEVERITY
+    from counterplan.viz.report.explain import NOTES, SEVERITY
 
     levels = tuple(float(level) for level in range(LEVELS))
     columns = (
@@ -224,9 +224,9 @@ def _about(model: IcuSepsis) -> dict[str, Any]:
     schema = Schema(columns, episode="patient", step=HOURS, unit="h", kind="discrete")
     scores = [float(score) if s < DEATH else None for s, score in enumerate(model.sofa)]
     return {
+        **model.mdp.about,
         SCHEMA: schema.as_dict(),
         MEANS: {},
-        OUTCOME: {"name": "survival probability", "percent": True},
         NOTES: list(ICU_SOURCES),
         SEVERITY: {"name": "SOFA", "unit": "points", "better": "lower", "values": scores},
     }
@@ -379,6 +379,6 @@ def _sentences(summary: Mapping[str, Any]) -> list[str]:
         paid, planned = summary["voyages_executed"], summary["voyages_planned"]
         lines.append(
             f"{counted(summary['voyages'], 'voyage')} judged: fuel by a plan made once cost "
-            f"{paid:,.0f}, by a planner that looks again in every port {planned:,.0f}."
+            f"{paid:,.0f} money units, by a planner that looks again in every port {planned:,.0f}."
         )
     return lines

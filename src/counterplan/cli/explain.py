@@ -280,7 +280,7 @@ def _into_folder(options: ExplainOptions, folder: Path, cohort: Cohort, question
     _note_ends(top)
     for line in (*cohort.explainer.notes(question), *cohort.notes):
         cli.note(line)
-    became = [f"{totals[name]:,} {text}" for name, text in STATUSES.items() if totals[name]]
+    became = [f"{totals[name]:,} {text}" for name, (text, _) in STATUSES.items() if totals[name]]
     cli.note(f"Searches for {many}: {', '.join(became)}.")
     if totals["failed"]:
         cli.note(
@@ -321,9 +321,7 @@ def _detail(cohort: Cohort, question: Question, found: Sequence[Mapping[str, Any
     text = f"k = {budgets or question.budgets[-1]}, {question.solver}"
     if methods := _methods(found):
         text += f" ({methods if question.solver == 'exact' else 'no bound'})"
-    layout = cohort.explainer.layout
-    words = "" if layout is None else layout.schema.outcome_in_words
-    if outcome := "summed -SOFA, points" if cohort.noun == "stay" else words:
+    if outcome := cohort.explainer.outcome:
         text += f", outcome: {outcome}"
     return f"{text}, according to the model"
 

@@ -41,7 +41,7 @@ from counterplan.domains.options import (
 )
 from counterplan.errors import InputError
 from counterplan.planning.compiled import Layout, inlined, jit, play_with
-from counterplan.planning.description import Axes, Column, Columns, check_config
+from counterplan.planning.description import MONEY, Axes, Column, Columns, check_config
 from counterplan.planning.model import State
 from counterplan.planning.processes.laws import draw
 from counterplan.planning.processes.prices import GBM
@@ -203,7 +203,8 @@ class OptionBasket(OptionProblem):
             tuple(text.format(b) for b in numbers)
             for text in ("price {}", "option {}", "option {} held")
         )
-        return Axes(prices, options, held, (), "date t", "basket", ("hold", "exercise"))
+        choices = ("hold", "exercise")
+        return Axes(prices, options, held, (), "date t", "basket", choices, unit=MONEY)
 
     def describe(self, action: FloatArray) -> str:
         chosen = [f"option {b + 1}" for b in np.flatnonzero(action > 0)]

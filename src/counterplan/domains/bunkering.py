@@ -58,7 +58,14 @@ import numpy as np
 from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed, whole_number
 from counterplan.errors import FileError, InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.compiled import Layout, inlined, jit, play_with
-from counterplan.planning.description import Axes, Column, Columns, check_config, positive_number
+from counterplan.planning.description import (
+    MONEY,
+    Axes,
+    Column,
+    Columns,
+    check_config,
+    positive_number,
+)
 from counterplan.planning.level_graph import LevelGraph, hindsight, mean_regrets, path_values
 from counterplan.planning.model import (
     Allocation,
@@ -411,7 +418,7 @@ class Bunkering(HasFutures):
 
     def axes(self) -> Axes:
         titles = (("price",), ("units bought",), ("units in the tank",))
-        return Axes(*titles, step="port t", scenario="voyage")
+        return Axes(*titles, step="port t", scenario="voyage", unit=MONEY)
 
     def describe(self, action: FloatArray) -> str:
         return f"buy {action[0]:g} units" if action[0] > 0 else "buy nothing"

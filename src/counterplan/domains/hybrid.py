@@ -612,7 +612,9 @@ class HybridVehicle(HasFutures):
     def axes(self) -> Axes:
         keys = tuple(f"_{fuel}" for fuel in FUELS)
         used, left = ("gas used", "electricity used"), ("gas left", "electricity left")
-        return Axes(("mode",), used, left, self.mode_names, "step t", "drive", (), keys, keys)
+        return Axes(
+            ("mode",), used, left, self.mode_names, "step t", "drive", (), keys, keys, "miles"
+        )
 
     def describe(self, action: FloatArray) -> str:
         return f"{action[0]:g} gas, {action[1]:g} electric" if action.any() else "use nothing"

@@ -38,6 +38,7 @@ from counterplan.core.validation import (
     whole_number,
 )
 from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.models import OUTCOME
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -61,6 +62,9 @@ class IcuSepsis:
     mdp: TabularMDP
     behaviour: FloatArray
     sofa: FloatArray
+
+    def __repr__(self) -> str:
+        return f"IcuSepsis(states={self.mdp.n_states}, actions={self.mdp.n_actions})"
 
     def sample_episodes(self, n: int, seed: Seed, horizon: int = 20) -> tuple[Episode, ...]:
         """n patients under usual care, until death, survival or the end of the horizon.
@@ -115,7 +119,8 @@ def load() -> IcuSepsis:
         ],
         action_labels=[f"fluids {a // LEVELS}, vasopressor {a % LEVELS}" for a in range(LEVELS**2)],
     )
-    return IcuSepsis(mdp, behaviour, sofa)
+    about = {OUTCOME: {"name": "survival probability", "percent": True}}
+    return IcuSepsis(mdp.with_data(about=about), behaviour, sofa)
 
 
 def _admissible_rows(arrays: dict[str, NDArray[Any]], n_states: int) -> csr_array:

@@ -58,7 +58,7 @@ from counterplan.domains.option_contract import Bermudan, LatticeExercise, Optio
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning.bounds import Penalised
 from counterplan.planning.compiled import Layout, inlined, jit, play_with
-from counterplan.planning.description import Axes, Column, Columns, check_config
+from counterplan.planning.description import MONEY, Axes, Column, Columns, check_config
 from counterplan.planning.model import (
     Allocation,
     HasFutures,
@@ -452,7 +452,8 @@ class AmericanOption(OptionProblem):
 
     def axes(self) -> Axes:
         titles = (("price",), ("exercise",), ("held",))
-        return Axes(*titles, step="date t", scenario="option path", choices=("hold", "exercise"))
+        choices = ("hold", "exercise")
+        return Axes(*titles, step="date t", scenario="option path", choices=choices, unit=MONEY)
 
     def describe(self, action: FloatArray) -> str:
         return "exercise" if action[0] > 0 else "hold"

@@ -36,9 +36,17 @@ from counterplan.runs.explainer import (
     DiscreteExplainer,
 )
 from counterplan.runs.question import EXACT, Question
-from counterplan.runs.run import OUTCOME, RESULTS, TRAJECTORIES, Run, claim_ends, is_withheld
+from counterplan.runs.run import (
+    OUTCOME,
+    RESULTS,
+    STATUSES,
+    TRAJECTORIES,
+    Run,
+    claim_ends,
+    is_withheld,
+)
 from counterplan.tables.parts import ID, Recorded
-from counterplan.viz.labels import labels_of, with_unit
+from counterplan.viz.labels import labels_of_run, with_unit
 from counterplan.viz.quantity import ROUNDING, Quantity, claim_of
 
 if TYPE_CHECKING:
@@ -64,7 +72,7 @@ class Cases(Items):
         super().__init__(run)
         self._explainer, self._rows = run.explainer, RowCache()
         layout = getattr(run.explainer, "layout", None)
-        self._labels = labels_of(run.model if layout is None else layout)
+        self._labels = labels_of_run(run.model, layout)
         # Episodes by their id, as they were read.
         self.recorded = lru_cache(EPISODES)(run.episode)
 
@@ -107,6 +115,7 @@ class Cases(Items):
             "names": [explainer.action_name(action) for action in range(len(labels.actions))],
             "notes": explainer.notes(run.question),
             "barred": np.flatnonzero(barred).tolist(),
+            "statuses": STATUSES,
             "sense": "max",
             "dial": self._dial,
             "usual": getattr(explainer.completed(run.question), self._dial, None),

@@ -258,6 +258,7 @@ class About(Told):
     barred    actions that no answer changes to, by these rules or since they hardly occur
     dial      what a search can be more or less careful about
     usual     where the run had it
+    statuses  of searches: how each is called, and what it means
     sense     "min": values are costs
     planner   which planner decided along, if one did
     players   whose decisions are shown
@@ -286,6 +287,7 @@ class About(Told):
     barred: list[int] = []
     dial: Literal["doubt", "risk", ""] = ""
     usual: float | None = None
+    statuses: dict[str, tuple[str, str]] = {}
     sense: Literal["min", "max"]
     planner: str | None = None
     players: list[Player] = []

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from counterplan.core.limits import ProgressCallback
+from counterplan.core.result import Status
 from counterplan.core.validation import FloatArray
 from counterplan.errors import CounterplanError, InputError
 from counterplan.explorer import models
@@ -176,10 +177,14 @@ class Scenarios(Items):
         return done[player].states[t]
 
     def _track(self, player: str, done: Played, row: Mapping[str, Any]) -> dict[str, Any]:
-        (title, column), averse = PLAYERS[player], not self._risk.is_mean
+        title, column = PLAYERS[player]
+        if player == "planned" and not self._risk.is_mean:
+            title = f"{title}: {row['planner']}"
+        elif player == "policy" and row["status"] == Status.HEURISTIC:
+            title = "Best policy known"
         return {
             "player": player,
-            "title": f"{title}: {row['planner']}" if player == "planned" and averse else title,
+            "title": title,
             "value": row[column],
             "actions": done.actions,
             "words": self._in_words(done.actions),

@@ -12,6 +12,7 @@ of those in the tree) the search begins anew.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -68,4 +69,4 @@ class Advisor:
             if not self.keep:
                 self._session.reseed(self._seed)
             found = self._session.resume(place) if self.keep else self._session(place)
-            return self._session.followed(found, place)
+            return replace(self._session.followed(found, place), problem=self.problem)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["number", "price", "amount", "whole", "flag", "name"]
 # Larger prices are slips of the keyboard, and their sums would overflow.
 LARGEST_PRICE = 1e12
+# What outcomes are counted in where prices name no currency.
+MONEY = "money units"
 # Rows of the 2025 paper's tables.
 CONFIGS = ("A", "B", "C", "D", "E", "F")
 

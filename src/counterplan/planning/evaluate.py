@@ -65,6 +65,7 @@ class Evaluation(Drawn):
     risk      what of the outcomes counts beside their mean: see `worst`
     nested    what a planner averse to risk expects at the start, counted step by step (nested);
               None where nothing was planned that way
+    problem   what was decided about, if it is told
     """
 
     name: str
@@ -76,6 +77,7 @@ class Evaluation(Drawn):
     stopped: bool = False
     risk: Risk = MEAN
     nested: float | None = None
+    problem: ExogenousModel | None = None
 
     def _facts(self) -> dict[str, object]:
         found: dict[str, object] = {"name": self.name, "mean": self.mean, "se": self.se}
@@ -172,6 +174,7 @@ def evaluate(
         stopped=len(done) < n,
         risk=measure,
         nested=nested,
+        problem=problem,
     )
 
 

@@ -440,6 +440,7 @@ class Plan(Drawn):
     stats            simulations, seconds, simulations_per_second, nodes, depth, transpositions, ...
     planner          whose decision it is
     basis            what the search of a model without bounds of its own stands on, in words
+    problem          what was decided about, if it is told: it knows words and units
     """
 
     action: FloatArray
@@ -456,6 +457,7 @@ class Plan(Drawn):
     planner: str
     basis: str = ""
     bounds_se: tuple[float, float] = (0.0, 0.0)
+    problem: ExogenousModel | None = None
 
     def __post_init__(self) -> None:
         """Whatever a search did: no decision is valued at what is not a finite number."""

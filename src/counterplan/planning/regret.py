@@ -187,6 +187,10 @@ class Regret:
     method: str
     certificate: Certificate
 
+    def __repr__(self) -> str:
+        lost = f"regret_hindsight={self.regret_hindsight:.6g}, policy={self.policy!r}"
+        return f"Regret(executed={self.executed:.6g}, hindsight={self.hindsight:.6g}, {lost})"
+
     @property
     def regret_hindsight(self) -> float:
         """What was lost against perfect foresight; not negative."""

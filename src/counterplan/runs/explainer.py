@@ -26,6 +26,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.runs.question import EXACT, RULES, Question, read_rules
 from counterplan.scm.tabular import TabularMDP
+from counterplan.tables.models import outcome_of_model
 from counterplan.tables.schema import Column, Grid
 
 if TYPE_CHECKING:
@@ -181,8 +182,9 @@ class Explainer(ABC):
             ]
             found.append(f"{words}: {', '.join(said)}." if said else "")
         found.append(self.claims_in_words(question))
-        if self.outcome_in_words:
-            found.append(f"What is added up: {self.outcome_in_words}; more is better.")
+        if self.layout is not None and self.layout.schema.of("reward", "cost"):
+            words = self.layout.schema.outcome_in_words
+            found.append(f"What is added up: {words}; more is better.")
         warned: Any = self.model.about.get("findings", ())
         about = [one["column"] or one["kind"] for one in warned if one["severity"] == "warning"]
         if self.layout is not None and not self.layout.schema.is_plain:
@@ -263,11 +265,13 @@ class Explainer(ABC):
         return "By the model" if is_learned else "Observed"
 
     @property
-    def outcome_in_words(self) -> str:
-        """What is added up, where columns of rewards and costs say it."""
-        layout = self.layout
-        earned = layout is not None and layout.schema.of("reward", "cost")
-        return layout.schema.outcome_in_words if layout is not None and earned else ""
+    def outcome(self) -> str:
+        """What an outcome is, in words: as the model calls it, or else what is added up; empty
+        where nothing says it."""
+        if (named := outcome_of_model(self.model)) is not None:
+            name, unit, _ = named
+            return f"{name} ({unit})" if unit else name
+        return "" if self.layout is None else self.layout.schema.outcome_in_words
 
     def pays_at_end_only(self, explanation: Any) -> Sequence[bool]:
         """Which changes would cost more than they bring, were it counted what usually follows."""

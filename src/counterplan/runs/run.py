@@ -75,12 +75,12 @@ ORDERS = {
     "gap": ("gap", True),
     "factual": ("factual", False),
 }
-# What became of a search, and how it is called.
+# What became of a search: how it is called, and what that means.
 STATUSES = {
-    "optimal": "proved optimal",
-    "limit": "within a gap",
-    "heuristic": "without proof",
-    "failed": "failed",
+    "optimal": ("proved optimal", "no other choice of so few changes is better in this model"),
+    "limit": ("within a gap", "the best may be better, by at most the gap"),
+    "heuristic": ("without proof", "a simple method, to compare with"),
+    "failed": ("failed", "there is no answer; the reason is given"),
 }
 # Actions and parts of actions that are listed where none of them was meant.
 SHOWN_ACTIONS = 8
@@ -385,16 +385,18 @@ class Run(Drawn, RunFolder):
 
     @cached_property
     def terms(self) -> Terms:
-        """How its episodes are talked about; the model is not opened for this."""
+        """How its episodes are talked about; the model is opened only where nothing else says what
+        the outcome is."""
         about: Mapping[str, Any] = self.description["subject"]
         if about["kind"] == SCHEMA:
             from counterplan.tables.schema import schema_from_dict
 
             schema = schema_from_dict(about.get("schema"), str(self.manifest_path))
-            return Terms("episode", schema.unit, schema.is_discrete, schema.outcome_in_words)
+            outcome = schema.outcome_in_words or self.explainer.outcome
+            return Terms("episode", schema.unit, schema.is_discrete, outcome)
         if about["kind"] == DISCRETE:
-            return Terms("episode", "", True)
-        return Terms("stay", "h", False, "summed -SOFA, points")
+            return Terms("episode", "", True, self.explainer.outcome)
+        return Terms("stay", "h", False, "−SOFA in points")
 
     @takes(CaseQuery)
     def cases(self, query: CaseQuery | None = None, **conditions: Any) -> pl.DataFrame:

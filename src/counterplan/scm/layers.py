@@ -15,8 +15,10 @@ search needs (`scm.point`). Other predictors have no such bound: then every sequ
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,11 +138,17 @@ def from_network(network: Any, *, fixed: int = 0, residual: bool = False) -> Add
     fixed     leading features that never change
     residual  whether it predicts the change of the features instead of their next values
     """
-    found = Layers(tuple(_checked(_layers(network))), fixed if residual else None)
+    try:
+        layers = tuple(_checked(_layers(network)))
+    except AttributeError as problem:  # scikit-learn's weights appear when it is fitted
+        raise InputError(f"the predictor is not fitted yet, so fit it first: {problem}") from None
+    found = Layers(layers, fixed if residual else None)
     if hasattr(network, "predict"):  # what it says itself is what counts
         given = np.random.default_rng(0).normal(size=(8, found.layers[0].weights.shape[1]))
         plain = Layers(found.layers)(given, given[:, :0])
-        told = np.reshape(network.predict(given), plain.shape)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of columns that had names
+            told = np.reshape(network.predict(given), plain.shape)
         if not np.allclose(plain, told, rtol=1e-5, atol=1e-5):
             raise InputError(
                 f"{type(network).__name__} predicts something else than its layers say: pass it as "
@@ -178,7 +186,11 @@ def _checked(layers: Iterable[tuple[Any, Any, str]]) -> Iterator[Layer]:
 
 def _layers(network: Any) -> Iterator[tuple[Any, Any, str]]:
     """(weights, bias, activation) of whatever it is; told by what it has, nothing is imported."""
-    if isinstance(network, Sequence) and not isinstance(network, str):
+    if isinstance(network, str | PathLike):
+        raise InputError(
+            f"{str(network)!r} is a name: give the network itself, such as onnx.load of it"
+        )
+    if isinstance(network, Sequence):
         yield from network
     elif hasattr(network, "graph") and hasattr(network, "opset_import"):
         yield from _of_onnx(network)
@@ -222,9 +234,11 @@ def _of_torch(network: Any) -> Iterator[tuple[Any, Any, str]]:
         if name == "Sequential":
             yield from _of_torch(part)
         elif name == "Linear":
-            weights = part.weight.detach().double().numpy()
+            weights = part.weight.detach().cpu().double().numpy()
             given = part.bias
-            bias = np.zeros(len(weights)) if given is None else given.detach().double().numpy()
+            bias = (
+                np.zeros(len(weights)) if given is None else given.detach().cpu().double().numpy()
+            )
             yield weights, bias, "linear"
         else:
             softened = name == "Softplus" and getattr(part, "beta", 1) != 1
@@ -240,13 +254,14 @@ def _of_onnx(model: Any) -> Iterator[tuple[Any, Any, str]]:
     last = model.graph.input[0].name
     for node in model.graph.node:
         inputs = [one for one in node.input if one not in known]
-        if inputs != [last]:
+        settings = {one.name: one for one in node.attribute}
+        is_turned = node.input[:1] != [last] and node.op_type != "Add"
+        if inputs != [last] or is_turned or ("transA" in settings and settings["transA"].i):
             raise InputError(
-                f"the ONNX graph is no chain: {node.op_type} {node.name!r} takes {inputs}; pass it "
-                "as a function, cp.AdditiveNoiseSCM(function)"
+                f"the ONNX graph is no chain of rows times weights: {node.op_type} {node.name!r} "
+                f"takes {[*node.input]}; pass it as a function, cp.AdditiveNoiseSCM(function)"
             )
         weights = [known[one] for one in node.input if one in known]
-        settings = {one.name: one for one in node.attribute}
         if node.op_type == "Gemm":
             scales = [settings[k].f if k in settings else 1.0 for k in ("alpha", "beta")]
             turned = "transB" in settings and settings["transB"].i
@@ -341,7 +356,11 @@ def from_coefficients(
     powers = np.array([_powers(term, columns) for term in terms])
     weights = np.array([[coefficients[name].get(term, 0.0) for term in terms] for name in moving])
     if not np.isfinite(weights).all():
-        raise InputError("from_coefficients: a coefficient is not finite")
+        at, term = np.argwhere(~np.isfinite(weights))[0]
+        raise InputError(
+            f"the coefficient {terms[term]!r} of {moving[at]!r} is {weights[at, term]}: leave a "
+            "term out that was not estimated"
+        )
     found = Polynomial(powers, number_array(weights, "coefficients"))
     return AdditiveNoiseSCM(found, fixed=fixed, slopes=found.slopes)
 

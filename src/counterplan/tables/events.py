@@ -32,12 +32,16 @@ if TYPE_CHECKING:
 WHAT = "how events become episodes: [episodes], [features.NAME] and [actions.NAME]"
 LARGEST_CONFIG = 10_000_000
 MICROSECONDS = {"min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+# After a time of day: Z, UTC, or how far it is ahead of UTC.
+ZONE = r"(:\d\d(?:\.\d+)?) ?(?:Z|UTC|([+-]\d\d)(?::?(\d\d))?)$"
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(min|h|d)\s*")
 BIRTH, YEAR = "MEDS_BIRTH", 365.25 * MICROSECONDS["d"]
 # What events are made of, whatever they come from.
 EVENT = ("subject", "time", "code", "value", "unit", "until")
 # Codes that are listed where there is no configuration yet, and units in a message.
 MOST_CODES, MOST_UNITS = 40, 4
+# What is given for longer has an end that is hardly one.
+LONG = 30 * MICROSECONDS["d"]
 OMOP_TABLES = ("visit_occurrence", "measurement", "drug_exposure", "person", "death")
 
 
@@ -239,9 +243,10 @@ def _name(column: str) -> pl.Expr:
 
 
 def _omop_table(
-    tables: Mapping[str, Path], name: str, columns: Mapping[str, tuple[str, ...]]
+    tables: Mapping[str, Path], zones: set[str], name: str, columns: Mapping[str, tuple[str, ...]]
 ) -> pl.LazyFrame | None:
-    """Columns by the first of their names that is there; None of a table that is not."""
+    """Columns by the first of their names that is there; None of a table that is not. Whether times
+    have a time zone is the same in all tables: `zones` holds what was seen so far."""
     import polars as pl
 
     if name not in tables:
@@ -265,32 +270,47 @@ def _omop_table(
         chosen.append((text.str.replace(r"\.0$", "") if is_id else text).alias(wanted))
     found = scan.select(chosen)
     for one in {"time", "until", "start", "end"} & columns.keys() if name != "person" else ():
-        bad = found.filter(pl.col(one).is_not_null() & _moment(one).is_null())
-        for (text,) in bad.select(one).head(1).collect().iter_rows():
+        given = pl.col(one)
+        has_zone, has_clock = given.str.contains(ZONE), given.str.contains(":")
+        bad, zoned, plain = found.select(
+            given.filter(_moment(one).is_null()).drop_nulls().first(),
+            has_zone.any().alias("zoned"), (has_clock & ~has_zone).any().alias("plain"),
+        ).collect().row(0)  # fmt: skip
+        if bad is not None:
             raise FileError(
-                f"{path}, {columns[one][0]}: {text!r} is no time such as 2130-01-31 08:00:00, in "
-                "one time zone for all"
+                f"{path}, {columns[one][0]}: {bad!r} is no time such as 2130-01-31 08:00:00, or "
+                "2130-01-31 08:00:00+01:00"
+            )
+        zones |= {*(["a time zone"] if zoned else []), *(["none"] if plain else [])}
+        if len(zones) > 1:
+            raise FileError(
+                f"{path}, {columns[one][0]}: some times have a time zone, and others, here or in a "
+                "table before, have none: give all of them one"
             )
     return found
 
 
 def _moment(name: str) -> pl.Expr:
-    """Date-times and dates, as CSV or Parquet has them."""
+    """Date-times and dates, as CSV or Parquet has them; those with a time zone in UTC."""
     import polars as pl
 
-    text = pl.col(name).str.replace("T", " ").str.replace(r"\.\d+$", "")
+    given = pl.col(name)
+    hours, minutes = (given.str.extract(ZONE, i).cast(pl.Int64).fill_null(0) for i in (2, 3))
+    ahead = 60 * hours + pl.when(given.str.contains(r"-\d\d:?\d\d$")).then(-minutes).otherwise(
+        minutes
+    )
+    text = given.str.replace(ZONE, "${1}").str.replace("T", " ").str.replace(r"\.\d+$", "")
     size = text.str.len_chars()
     minutes = pl.when(size == 16).then(text + ":00").otherwise(text)
     padded = pl.when(size == 10).then(text + " 00:00:00").otherwise(minutes)
-    return padded.str.to_datetime(
-        "%Y-%m-%d %H:%M:%S", strict=False, exact=True, time_unit="us"
-    ).alias(name)
+    local = padded.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, exact=True, time_unit="us")
+    return (local - pl.duration(minutes=ahead)).alias(name)
 
 
 def _omop(root: Path, tables: Mapping[str, Path]) -> Events:
     import polars as pl
 
-    read, person = partial(_omop_table, tables), ("person_id",)
+    read, person = partial(_omop_table, tables, set[str]()), ("person_id",)
     visits = read("visit_occurrence", {
         "subject": person, "name": ("visit_occurrence_id",),
         "start": ("visit_start_datetime", "visit_start_date"),
@@ -553,6 +573,10 @@ class _Build:
                     f"{self.events.name}: {name} is in {column.unit!r}, but of its events {told}: "
                     f'say what they are, convert = {{"{units["unit"][0]}" = FACTOR}}'
                 )
+            unknown = taken.filter((pl.col("column") == name) & ~here & value.is_not_null()).height
+            if unknown:
+                told = f"{name}: {counted(unknown, 'event')} without a unit"
+                self.notes.append(f"{told}: taken to be in {column.unit}")
             for unit, given in column.convert.items():
                 factor, offset = given if isinstance(given, tuple) else (given, 0.0)
                 value = (
@@ -649,11 +673,19 @@ class _Build:
         rows = taken.filter(column=name).drop_nulls(["value", "offset"])
         lasts = (pl.col("until") - pl.col("time")).dt.total_microseconds().fill_null(0).clip(0)
         rows = rows.with_columns(lasts.alias("(lasts)"))
-        first = pl.col("offset").floordiv(self.window)
-        final = (pl.col("offset") + pl.col("(lasts)") - 1).floordiv(self.window)
-        spread = rows.with_columns(
-            pl.int_ranges(first, pl.max_horizontal(first, final) + 1).alias("t")
-        ).explode("t")
+        long = rows.filter(pl.col("(lasts)") > LONG)
+        if long.height:
+            told = f"{name}: {counted(long.height, 'amount')} given over more than 30 days"
+            until = long.select(pl.col("until").max().dt.to_string("%Y-%m-%d")).item()
+            some = f"such as until {until}: spread evenly over that time"
+            self.notes.append(f"{told}, {some}; leave an end empty that is not known")
+        rows = rows.join(frame.group_by("episode_id").agg(last=pl.col("t").max()), on="episode_id")
+        begins = pl.col("offset").floordiv(self.window)
+        ends = (pl.col("offset") + pl.col("(lasts)") - 1).floordiv(self.window)
+        first = begins.clip(0)
+        final = pl.min_horizontal(pl.max_horizontal(begins, ends), "last")
+        steps = pl.int_ranges(first, final + 1).alias("t")
+        spread = rows.filter(first <= final).with_columns(steps).explode("t")
         begin = pl.max_horizontal("offset", pl.col("t") * self.window)
         over = pl.min_horizontal(
             pl.col("offset") + pl.col("(lasts)"), (pl.col("t") + 1) * self.window
@@ -737,6 +769,11 @@ class _Build:
             verb = "counts" if many == 1 else "count"
             told = f"{name}: {counted(many, 'step')} without any {verb} as {levels[0]:g}"
             self.notes.append(f"{told}: list 0 among the levels, if that is not meant")
+        beyond = amounts > levels[-1] + (levels[-1] - levels[-2]) / 2
+        if amount.bins is None and (many := int(beyond.sum())):
+            verb = "counts" if many == 1 else "count"
+            told = f"{name}: {counted(many, 'step')} with up to {amounts.max():.6g} {verb} as the"
+            self.notes.append(f"{told} highest level, {levels[-1]:g}")
         chosen = levels[np.searchsorted(edges, amounts, side="left")]
         return frame.with_columns(pl.Series(name, chosen)), levels.tolist()
 
@@ -744,7 +781,8 @@ class _Build:
         hours = self.window / MICROSECONDS["h"]
         columns: dict[str, Any] = {}
         for name, one in {**self.config.fixed, **self.config.features}.items():
-            role = "fixed" if name in self.config.fixed else "state"
+            # An age at the start is the same all along.
+            role = "fixed" if name in self.config.fixed or one.take == "years" else "state"
             columns[name] = {"role": role, "unit": one.unit, "missing": one.missing}
             if frame[name].dtype == frame["episode_id"].dtype:  # words
                 words = sorted(frame[name].drop_nulls().unique().to_list())

@@ -17,6 +17,7 @@ probabilities), "final_rewards" (S), "state_labels" (S texts) and "action_labels
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from counterplan.scm.learned import LearnedSCM
 
 FORMATS = (SUFFIX, ".json")
+# What a model may say about itself: what its outcome is called.
+OUTCOME = "outcome"
 LABELS = ("state_labels", "action_labels")
 ROWS = ("indptr", "indices", "probabilities")
 TABULAR = TensorFormat(
@@ -76,6 +79,15 @@ def save_model(model: Any, path: str | Path) -> None:
 def load_model(path: str | Path) -> TabularMDP | LearnedSCM:
     """The model in a .safetensors file saved before, or in a .json file written by hand."""
     return model_from_bytes(path, model_bytes(path))
+
+
+def outcome_of_model(model: LearnedSCM | TabularMDP) -> tuple[str, str, bool] | None:
+    """How a model calls its outcome: the name, the unit, whether it is a probability; None where it
+    does not say."""
+    given = model.about.get(OUTCOME)
+    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+        return None
+    return given["name"], str(given.get("unit", "")), given.get("percent") is True
 
 
 def model_bytes(path: str | Path) -> bytes:

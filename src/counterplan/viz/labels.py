@@ -19,6 +19,7 @@ from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError
 from counterplan.scm.tabular import TabularMDP
 from counterplan.tables.layout import SchemaLayout, layout_of_model
+from counterplan.tables.models import outcome_of_model
 from counterplan.tables.schema import Column, Grid, Schema
 from counterplan.viz.quantity import Quantity
 
@@ -118,15 +119,8 @@ class Labels:
 
     @property
     def quantity(self) -> Quantity:
-        """What an outcome is: as given, or the sum of the one feature that says what is better."""
-        if self.outcome is not None:
-            return self.outcome
-        good = [column for column in self.features if column.better]
-        if len(good) != 1 or good[0].weight != 1.0:
-            return Quantity()
-        sign = "−" if good[0].better == "lower" else ""
-        unit = f", {good[0].unit}" if good[0].unit else ""
-        return Quantity(unit=f"summed {sign}{good[0].name}{unit}")
+        """What an outcome is, as far as that is known."""
+        return self.outcome or Quantity()
 
 
 def with_unit(column: Column) -> str:
@@ -167,9 +161,19 @@ def labels_of(source: Named) -> Labels:
             f"{type(source).__name__} has no names for features and doses: pass a SchemaLayout, or "
             "viz.Labels.named(features, doses, actions)"
         )
-    layout = layout_of_model(model)
-    if layout is not None:
-        return _of_layout(layout)
+    return labels_of_run(model, layout_of_model(model))
+
+
+def labels_of_run(model: TabularMDP | LearnedSCM, layout: SchemaLayout | None) -> Labels:
+    """The names that a table's layout has, where there is one, and what the model's outcome is."""
+    known = _of_model(model) if layout is None else _of_layout(layout)
+    named = outcome_of_model(model)
+    return (
+        known if named is None else replace(known, outcome=Quantity(named[0], named[2], named[1]))
+    )
+
+
+def _of_model(model: TabularMDP | LearnedSCM) -> Labels:
     if not isinstance(model, TabularMDP):
         raise InputError(
             "the model remembers no schema, so its features have no names: pass a layout, or "
@@ -189,7 +193,11 @@ def _of_layout(layout: SchemaLayout) -> Labels:
         doses = tuple(replace(dose, unit=layout.dose_unit) for dose in doses)
     grid = None if states is None else states.vectors
     listed = np.zeros((0, len(doses))) if layout.doses else choices.vectors
-    return Labels(schema.features, doses, listed, grid, step=schema.step, unit=schema.unit)
+    words = schema.outcome_in_words
+    outcome = Quantity(unit=f"summed {words}") if words else None
+    return Labels(
+        schema.features, doses, listed, grid, step=schema.step, unit=schema.unit, outcome=outcome
+    )
 
 
 def _of_icu_sepsis(model: IcuSepsis) -> Labels:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -17,9 +18,10 @@ import numpy as np
 from counterplan import viz
 from counterplan.core.result import Explanation, Frontier, Status
 from counterplan.core.shown import Drawn, Summary, telling
+from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, counted
 from counterplan.viz.explained import is_policy, is_sequence
-from counterplan.viz.labels import Labels, labels_of, moves_of
+from counterplan.viz.labels import Labels, labels_of, labels_of_run, moves_of
 from counterplan.viz.quantity import Claim, Quantity, beyond, claim_of, share
 
 if TYPE_CHECKING:
@@ -137,10 +139,9 @@ def _rests_on(found: Explanation) -> Iterator[tuple[str, str]]:
 def _changes(found: Explanation) -> list[tuple[str, str]]:
     """(step, what is done instead), a row for each dose."""
     if not (is_policy(found) or is_sequence(found)):
-        return [
-            (f"{one.t}", f"{_amounts(one.observed)} → {_amounts(one.alternative)}")
-            for one in found.changes
-        ]
+        both = zip(found.observed, found.actions, strict=True)  # type: ignore[attr-defined]
+        words = [" → ".join(map(_in_words(found), done)) for done in both]
+        return [(f"{one.t}", words[one.t]) for one in found.changes]
     return [
         (f"{one.t}", f"{one.what}: {one.text or f'{one.before:g} → {one.after:g}'}")
         for one in moves_of(found.changes, _labels(found))
@@ -152,8 +153,7 @@ def _amounts(values: Any) -> str:
 
 
 def _explanation(found: Explanation) -> Summary:
-    labels = _labels(found) if is_policy(found) or is_sequence(found) else None
-    quantity, claim = labels.quantity if labels else Quantity(), _claim(found)
+    quantity, claim = _quantity(found), _claim(found)
     sign = 1.0 if found.sense == "max" else -1.0
     expected = found.factual_value + sign * found.improvement
     then = found.value if np.isnan(expected) else expected
@@ -166,7 +166,7 @@ def _explanation(found: Explanation) -> Summary:
         ("improvement", quantity.write_gain(found.improvement)),
         *(("-inf because", one) for one in getattr(found, "barred", ())),
     ]
-    if labels is not None:
+    if is_policy(found) or is_sequence(found):
         facts.append(("how sure", claim.sentence(quantity, found.factual_value)))
     facts += [*_rests_on(found), ("search by it", f"{found.status.advice}{gap}")]
     rows = _changes(found)
@@ -177,6 +177,11 @@ def _explanation(found: Explanation) -> Summary:
         stopped = found.status != Status.OPTIMAL
         facts.append(("changes", "none was found before the search ended" if stopped else none))
     return Summary(title, facts, ("step", "instead"), rows)
+
+
+def _quantity(found: Explanation) -> Quantity:
+    """What its outcome is."""
+    return _labels(found).quantity if is_policy(found) or is_sequence(found) else _worth(found)
 
 
 def _explanation_frame(found: Explanation) -> pl.DataFrame:
@@ -221,6 +226,7 @@ def _draw_explanation(found: Explanation, **options: Any) -> Figure:
 
 def _draw_amounts(found: Any) -> Figure:
     """Executed amounts beside the better ones, over the steps."""
+    from counterplan.planning.description import axes_of
     from counterplan.viz import style
 
     figure, axes = style.new_axes(5.6, 2.6)
@@ -230,8 +236,9 @@ def _draw_amounts(found: Any) -> Figure:
         ("instead", found.actions, style.COUNTERFACTUAL, 0.2),
     ):
         axes.bar(steps + shift, amounts.sum(axis=1), width=0.38, color=shade, label=name)
+    names = axes_of(found.problem).actions
     axes.set_xlabel("step")
-    axes.set_ylabel("amount")
+    axes.set_ylabel(names[0] if len(names) == 1 else "amount")
     style.legend_above(figure)
     return figure
 
@@ -260,8 +267,7 @@ def _frontier_frame(found: Frontier[Any]) -> pl.DataFrame:
 def _frontier(found: Frontier[Any]) -> Summary:
     title = f"What each number of changes up to {len(found) - 1} would have brought"
     first = found[0]
-    known = _labels(first) if is_policy(first) or is_sequence(first) else None
-    quantity = known.quantity if known else Quantity()
+    known, quantity = is_policy(first) or is_sequence(first), _quantity(first)
     rows = []
     for one in found:
         claim = _claim(one)
@@ -276,13 +282,15 @@ def _frontier(found: Frontier[Any]) -> Summary:
 
 
 def _draw_frontier(found: Frontier[Any], **options: Any) -> Figure:
-    return viz.frontier_figure(found, **options)
+    return viz.frontier_figure(found, **{"quantity": _quantity(found[0]), **options})
 
 
 # --- Runs and answers -------------------------------------------------------------------------
 
 
-def _cases(title: str, rows: list[dict[str, Any]], facts: list[tuple[str, str]]) -> Summary:
+def _cases(
+    title: str, rows: list[dict[str, Any]], facts: list[tuple[str, str]], quantity: Quantity
+) -> Summary:
     """What all cases come to, and the first of them."""
     done = [row for row in rows if row["status"] != "failed"]
     claims = [claim_of(row) for row in done]
@@ -292,7 +300,6 @@ def _cases(title: str, rows: list[dict[str, Any]], facts: list[tuple[str, str]])
         ("established", f"{sum(one.is_established for one in claims):,} improvements"),
     ]
     order = sorted(range(len(done)), key=lambda i: -_least(claims[i]))
-    quantity = Quantity()
     shown = [
         [
             str(done[i]["episode_id"]), f"{done[i]['k']}", quantity.write(done[i]["factual"]),
@@ -319,11 +326,19 @@ def _run(run: Any) -> Summary:
         return Summary(title, facts)
     rows = run.results().collect().to_dicts()
     if run.kind != REGRET:
-        return _cases(title, [row for row in rows if row["k"] == run.budgets[-1]], facts)
-    lost = [one["regret_hindsight"] for one in rows if one.get("regret_hindsight") is not None]
-    if lost:
-        facts.append(("lost against hindsight", f"{np.mean(lost):.4g} on average"))
+        quantity = labels_of_run(run.model, run.explainer.layout).quantity
+        facts.append(("outcome", f"{quantity.label}, higher is better"))
+        return _cases(title, [row for row in rows if row["k"] == run.budgets[-1]], facts, quantity)
+    quantity = _worth(run)
     facts.append(("scenarios", f"{len(rows):,}"))
+    for name, words in (
+        ("executed", "paid" if quantity.name == "cost" else "earned"),
+        ("hindsight", "best in hindsight"),
+        ("expected_regret", "lost in expectation"),
+    ):
+        known = [one[name] for one in rows if one.get(name) is not None]
+        if known:
+            facts.append((words, f"{quantity.with_unit(float(np.mean(known)))} on average"))
     return Summary(title, facts)
 
 
@@ -331,13 +346,18 @@ def _draw_run(run: Any, k: int | None = None, **options: Any) -> Figure:
     from counterplan.runs.task import REGRET
 
     if run.kind != REGRET:
-        return viz.cohort_figure(run.results(run.budget(k)).filter(status="optimal"), **options)
+        quantity = labels_of_run(run.model, run.explainer.layout).quantity
+        done = run.results(run.budget(k)).remove(status="failed")
+        return viz.cohort_figure(done, **{"quantity": quantity, **options})
     lost = run.results().select("regret_hindsight").drop_nulls().collect()
-    return _histogram(lost.to_series().to_numpy(), Quantity("lost against hindsight"))
+    unit = _worth(run).unit
+    return _histogram(lost.to_series().to_numpy(), Quantity("lost against hindsight", unit=unit))
 
 
 def _histogram(values: Any, quantity: Quantity) -> Figure:
     """How often what came out, and the mean."""
+    from matplotlib.ticker import MaxNLocator
+
     from counterplan.viz import style
 
     if not len(values):
@@ -347,12 +367,16 @@ def _histogram(values: Any, quantity: Quantity) -> Figure:
     axes.axvline(float(np.mean(values)), color=style.INK, linewidth=1.2, label="mean")
     style.label_quantity(axes, "x", quantity, 3.8)
     axes.set_ylabel("how many")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     style.legend_above(figure)
     return figure
 
 
 def _answers(found: Any) -> Summary:
-    return _cases("Explained episodes", [one.row() for one in found], [])
+    known = [one.explanation for one in found if one.explanation is not None]
+    quantity = _quantity(known[0]) if known else Quantity()
+    facts = [("outcome", f"{quantity.label}, higher is better")]
+    return _cases("Explained episodes", [one.row() for one in found], facts, quantity)
 
 
 def _answers_frame(found: Any) -> pl.DataFrame:
@@ -498,37 +522,61 @@ def _schema_frame(schema: Any) -> pl.DataFrame:
 
 
 def _plan(plan: Any) -> Summary:
-    write = Quantity().write
+    write, in_words = Quantity().write, _in_words(plan)
     facts = [
-        ("do", _amounts(plan.action)),
-        ("value", f"{write(plan.value)}, standard error {write(plan.se)}"),
+        ("do", in_words(plan.action) if plan.action.size else "nothing is left to decide"),
+        ("value", f"{_worth(plan).with_unit(plan.value)}, standard error {write(plan.se)}"),
         ("by", plan.planner),
         ("status", f"{plan.status}: {plan.status.advice}"),
     ]
     if plan.bounds is not None:
         errors = plan.bounds_se
         off = "" if errors is None else f", standard errors {' and '.join(map(write, errors))}"
-        facts.append(("bounds", f"{Quantity().write_range(*plan.bounds)}{off}"))
+        unit = f" {_worth(plan).unit}".rstrip()
+        facts.append(("bounds", f"{Quantity().write_range(*plan.bounds)}{unit}{off}"))
     if plan.basis:
         facts.append(("stands on", plan.basis))
     order = np.argsort(-plan.visits, kind="stable")
     rows = [
-        [_amounts(plan.actions[i]), write(plan.values[i]), write(plan.values_se[i]),
+        [in_words(plan.actions[i]), write(plan.values[i]), write(plan.values_se[i]),
          f"{plan.visits[i]:,}"]
         for i in order
     ]  # fmt: skip
     return Summary("A decision", facts, ("action", "value", "error", "simulations"), rows)
 
 
+def _worth(found: Any) -> Quantity:
+    """What values are, of whatever knows the problem that was decided about."""
+    from counterplan.planning.description import axes_of
+
+    if found.problem is None:
+        return Quantity("value")
+    is_cost = found.problem.sense == "min"
+    return Quantity("cost" if is_cost else "value", unit=axes_of(found.problem).unit)
+
+
+def _in_words(found: Any) -> Callable[[FloatArray], str]:
+    """What actions say to do; their numbers where the problem is not known."""
+    from counterplan.planning.description import action_in_words
+
+    return _amounts if found.problem is None else partial(action_in_words, found.problem)
+
+
 def _plan_frame(plan: Any) -> pl.DataFrame:
-    amounts = {f"action {i}": column for i, column in enumerate(plan.actions.T)}
+    from counterplan.planning.description import axes_of
+
     chosen = np.arange(len(plan.actions)) == plan.index
-    return _table({**amounts, "value": plan.values, "error": plan.values_se,
-                   "simulations": plan.visits, "chosen": chosen})  # fmt: skip
+    found = {"value": plan.values, "error": plan.values_se, "simulations": plan.visits}
+    names = () if plan.problem is None else axes_of(plan.problem).actions
+    if len({*names, *found, "chosen"}) < plan.actions.shape[1] + 4:  # none are known, or some twice
+        names = tuple(f"action {i}" for i in range(plan.actions.shape[1]))
+    amounts = dict(zip(names, plan.actions.T, strict=True))
+    return _table({**amounts, **found, "chosen": chosen})
 
 
 def _draw_plan(plan: Any) -> Figure:
     """What each action is worth, with its error; the one chosen in colour."""
+    from counterplan.planning.description import axes_of
     from counterplan.viz import style
 
     tried = np.flatnonzero(np.isfinite(plan.values))
@@ -538,18 +586,24 @@ def _draw_plan(plan: Any) -> Figure:
     errors = np.where(np.isfinite(plan.values_se[tried]), plan.values_se[tried], 0.0)
     shades = [style.FULL if i == plan.index else style.SOFT_INK for i in tried]
     places = plan.actions[tried, 0] if plan.actions.shape[1] == 1 else np.arange(len(tried))
-    axes.errorbar(places, plan.values[tried], yerr=1.96 * errors, fmt="none", ecolor=style.MUTED)
+    axes.errorbar(places, plan.values[tried], yerr=1.96 * errors, fmt="none", ecolor=style.MUTED,
+                  label="95 % of its error")  # fmt: skip
     axes.scatter(places, plan.values[tried], c=shades, zorder=3)
-    axes.set_xlabel("action" if plan.actions.shape[1] == 1 else "action, as listed")
-    axes.set_ylabel("value, with 95 % of its error")
+    name = "action"
+    if plan.problem is not None and plan.actions.shape[1] == 1:
+        (name,) = axes_of(plan.problem).actions
+    axes.set_xlabel(name if plan.actions.shape[1] == 1 else "action, as listed")
+    axes.set_ylabel(_worth(plan).label)
+    style.legend_above(figure)
     return figure
 
 
 def _evaluation(found: Any) -> Summary:
+    write = Quantity().write
     facts = [
         ("played by", found.name),
         ("futures", f"{len(found.outcomes):,}"),
-        ("mean", f"{Quantity().write(found.mean)}, standard error {Quantity().write(found.se)}"),
+        ("mean", f"{_worth(found).with_unit(found.mean)}, standard error {write(found.se)}"),
     ]
     if not found.risk.is_mean:
         facts.append((str(found.risk), f"{found.worst.mean:.6g}"))
@@ -558,7 +612,8 @@ def _evaluation(found: Any) -> Summary:
 
 
 def _draw_evaluation(found: Any) -> Figure:
-    return _histogram(found.outcomes, Quantity(f"outcome of {found.name}"))
+    unit = _worth(found).unit
+    return _histogram(found.outcomes, Quantity(f"outcome of {found.name}", unit=unit))
 
 
 LOOKS: dict[str, Look] = {

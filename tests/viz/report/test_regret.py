@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from counterplan.errors import InputError
@@ -30,7 +31,8 @@ def test_the_numbers_of_the_run(voyages: Run) -> None:
     assert losses == sorted(losses, reverse=True)
     assert f"{WRITE(sum(row['executed'] for row in judged))}" in reader.text
     worst = max(judged, key=lambda row: row["expected_regret"])
-    assert f"The decisions lost {WRITE(worst['expected_regret'])} in expectation." in reader.text
+    written = f"{WRITE(worst['expected_regret'])} money units"
+    assert f"The decisions lost {written} in expectation." in reader.text
     assert "buy nothing" in reader.text
     # Ports are counted from 1 in words, and from 0 in the figure and the table.
     assert any(f"t={t}: port {t + 1} of 8" in reader.text for t in range(3))
@@ -57,6 +59,20 @@ def test_failures_and_names(voyages: Run) -> None:
         assert name not in read(hidden.html).text
 
 
+def test_a_policy_that_is_only_the_best_known_is_called_so(
+    voyages: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (
+        "what the best policy without foresight"
+        in read(report(voyages, ReportOptions(cases=1)).html).text
+    )
+    found = voyages.results().with_columns(status=pl.lit("heuristic"), policy=pl.lit("lattice"))
+    monkeypatch.setattr(voyages, "results", lambda: found)
+    text = read(report(voyages, ReportOptions(cases=1)).html).text
+    assert "what the best policy known would have brought" in text
+    assert "best policy without foresight" not in text.lower()
+
+
 def test_mistakes(voyages: Run) -> None:
     with pytest.raises(InputError, match="has no scenario 'nobody'; check it"):
         report(voyages, ReportOptions(case="nobody"))
@@ -77,6 +93,7 @@ def test_every_problem_has_a_report(tmp_path: Path, domain: str) -> None:
     made = report(run, ReportOptions(cases=2))
     text = read(made.html).text
     assert "earned in total" in text
+    assert f"Values are in {'miles' if domain == 'hybrid' else 'money units'}." in text
     assert "Planner" not in text
     # A sentence stands for a histogram of losses that are all zero.
     rows = run.scan("results").filter(status="optimal").collect().to_dicts()

@@ -40,12 +40,14 @@ class AllocationExplanation(Explanation):
     actions   (T, A) amounts
     observed  (T, A) those that were executed
     levels    (T + 1, D) the resource before each decision, and at the end
+    problem   what was decided about: it knows words and units
     """
 
     path: FloatArray
     actions: FloatArray
     observed: FloatArray
     levels: FloatArray
+    problem: ExogenousModel
 
     @property
     def states(self) -> FloatArray:
@@ -205,6 +207,7 @@ class AllocationSetting:
             actions=led.actions,
             observed=self.done.actions,
             levels=led.levels,
+            problem=self.model,
         )
 
     def bars(self, s: int, actions: FloatArray) -> BoolArray:

@@ -3,7 +3,7 @@
 import { sample } from "./chart.js";
 import { h } from "./dom.js";
 import { arrows, between, capital, count, gain, num, percent, show } from "./format.js";
-import { claimTag, outcomeWord, STATUS } from "./list.js";
+import { claimTag, outcomeWord, searchTag } from "./list.js";
 
 export function heading({ run, case: one, back, best }) {
   const last = num(one.times.at(-1)) - num(one.times[0]);
@@ -64,7 +64,7 @@ function total(rewards) {
 
 function bestWords(run, best, search) {
   if (!best) return search ? "searching …" : "not known for this k yet";
-  const ended = best.status === "optimal" ? "search: proved optimal" : best.status === "limit" ? `search: at most ${show(best.gap)} better is possible` : `search: ${STATUS[best.status][1]}`;
+  const ended = `search: ${best.status === "limit" ? `at most ${show(best.gap)} better is possible` : run.statuses[best.status][0]}`;
   return [claimWords(run, best), ` · ${ended}`];
 }
 
@@ -123,7 +123,7 @@ export function proof(view) {
         ["Value of that, and what no plan exceeds", `${show(best.value)}, ${show(best.bound)}`],
         run.rule ? ["Inside the data", view.ruled && view.anywhere ? "no, searched anywhere" : run.rule] : null,
       ]),
-      h("p", {}, "The search: ", h(`span.tag.${STATUS[best.status][0]}`, {}, STATUS[best.status][1]), " ", best.advice)),
+      h("p", {}, "The search: ", searchTag(run, best.status), " ", best.advice)),
   ];
 }
 

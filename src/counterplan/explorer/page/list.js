@@ -5,12 +5,11 @@ import { arrows, capital, count, decimals, fixed, gain, num, percent, show } fro
 import { field, showList, sorting, spread, tile, typing } from "./paging.js";
 import { address } from "./state.js";
 
-export const STATUS = {
-  optimal: ["proved", "proved optimal", "Of the search: no other plan within the budget is better by the model."],
-  limit: ["limit", "within a gap", "The best is at most the gap better: ended by a limit, or by the gap asked for."],
-  heuristic: ["heuristic", "no proof", "Found by a heuristic, without a proof."],
-  failed: ["failed", "failed", "No answer: see the reason."],
-};
+/** How a search ended, in the run's words. */
+export function searchTag(run, status) {
+  const [words, why] = run.statuses[status];
+  return h(`span.tag.${status === "optimal" ? "proved" : status}`, { title: `The search: ${why}.` }, words);
+}
 
 /** How sure an improvement is, told by words and by a sign, not by colour alone. */
 export const CLAIM = {
@@ -72,7 +71,7 @@ function filters(run, overview, wanted, change) {
   return [
     field(capital(run.noun), typed("search", { type: "search", placeholder: "id contains …", size: 12 })),
     run.budgets.length > 1 ? field("Changes allowed", choice("k", run.budgets.map((k) => [k === run.budgets.at(-1) ? "" : String(k), `k = ${k}`]).reverse())) : null,
-    field("Search", choice("status", [["", "any"], ...Object.entries(STATUS).map(([key, [, words]]) => [key, words])])),
+    field("Search", choice("status", [["", "any"], ...Object.entries(run.statuses).map(([key, [words]]) => [key, words])])),
     overview.established === null ? null : field("Claim", choice("sure", [["", "any"], ["yes", "established"], ["no", "not established"]])),
     field("Better by at least", typed("min", { type: "number", step: "any", inputmode: "decimal" })),
     field("Changes at most", typed("changes", { type: "number", min: 0, max: 1000000, step: 1 })),
@@ -123,7 +122,7 @@ function drawTable(run, overview, wanted, found, change) {
     values: decimals(found.lines.map((line) => line.factual)),
     gains: decimals([overview.largest]),
   };
-  const body = h("tbody", {}, found.lines.map((line) => row(overview, wanted, line, outcomes, largest, digits)));
+  const body = h("tbody", {}, found.lines.map((line) => row(run, overview, wanted, line, outcomes, largest, digits)));
   return [head, body];
 }
 
@@ -132,10 +131,9 @@ function heading(key, title, wanted, change) {
   return sorting(key, title, isNumber, key === "id" || key === "factual", wanted, change);
 }
 
-function row(overview, wanted, line, outcomes, largest, digits) {
+function row(run, overview, wanted, line, outcomes, largest, digits) {
   const to = address("case", { id: line.id, k: wanted.k });
   const better = num(line.improvement);
-  const [kind, words, why] = STATUS[line.status];
   const sure = line.low === null ? better : num(line.low);
   const share = Number.isFinite(sure) ? Math.max(0, Math.min(1, sure / largest)) : 0;
   return h("tr", { "data-id": line.id },
@@ -147,7 +145,7 @@ function row(overview, wanted, line, outcomes, largest, digits) {
     h("td.number.gain", { "data-value": line.improvement }, h("span", {}, better > 0 ? "+" : "", fixed(line.improvement, digits.gains)),
       line.high === null ? null : h("small", {}, `up to ${gain(line.high)}`), overview.established === null ? shareBar(share) : null),
     h("td", {}, claimTag(line)),
-    h("td", {}, h(`span.tag.${kind}`, { title: why }, words), line.status === "limit" ? h("small", {}, `at most ${fixed(line.gap, digits.gains)} more`) : null),
+    h("td", {}, searchTag(run, line.status), line.status === "limit" ? h("small", {}, `at most ${fixed(line.gap, digits.gains)} more`) : null),
     overview.supported === null ? null : h("td", {}, support(line)),
     h("td.words", {}, line.status === "failed" ? line.reason : changes(line.changes)));
 }

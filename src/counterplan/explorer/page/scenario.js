@@ -226,7 +226,7 @@ function now(view) {
   return h("div.panel", {},
     h("h2", {}, `Decision ${t + 1}`),
     h("p.state-words", {}, one.states[t]),
-    one.advised ? h("p", {}, "Best without foresight in this state: ", h("strong", { id: "advised" }, one.advised[t]), Number.isFinite(lost) ? (lost > 0 ? [". The decision made lost ", h("strong.down", { id: "lost-now", "data-value": one.expected_losses[t] }, worth(view.run, lost)), " in expectation."] : h("span", { id: "lost-now", "data-value": 0 }, ". Nothing was lost here.")) : null) : null,
+    one.advised ? h("p", {}, `${one.tracks.find((track) => track.player === "policy").title} in this state: `, h("strong", { id: "advised" }, one.advised[t]), Number.isFinite(lost) ? (lost > 0 ? [". The decision made lost ", h("strong.down", { id: "lost-now", "data-value": one.expected_losses[t] }, worth(view.run, lost)), " in expectation."] : h("span", { id: "lost-now", "data-value": 0 }, ". Nothing was lost here.")) : null) : null,
     h("table.players", {},
       h("caption.unseen", {}, "What everyone did"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Who"), h("th", { scope: "col" }, "did"), h("th.number", { scope: "col" }, `${one.sense === "min" ? "paid so far" : "earned so far"}${counted(view.run)}`))),

@@ -1,7 +1,7 @@
 // The list of scenarios, and what their decisions lost.
 
 import { h } from "./dom.js";
-import { capital, count, num, show, worth } from "./format.js";
+import { capital, count, num, show } from "./format.js";
 import { field, showList, sorting, spread, tile, typing } from "./paging.js";
 import { address } from "./state.js";
 
@@ -18,7 +18,7 @@ export async function showScenarios(context) {
     usual: { sort: "expected_regret" },
     top: (overview) => [
       h("h1", {}, `${capital(run.noun)}s, by what their decisions lost`),
-      h("p.lead", {}, `What was ${paid(run)} in each of ${count(overview.total, run.noun)}, and what the best decisions without foresight would have brought. `,
+      h("p.lead", {}, `What was ${paid(run)} in each of ${count(overview.total, run.noun)}, and what the best ${isKnown(overview) ? "decisions without foresight" : "policy known"} would have brought. `,
         `${run.sense === "min" ? "Lower" : "Higher"} is better.${run.values_in ? ` Values are in ${run.values_in}.` : ""}`),
     ],
     summary: (overview, wanted, change) => [tiles(run, overview), losses(run, overview, wanted, change, ending)],
@@ -30,18 +30,21 @@ export async function showScenarios(context) {
       ];
     },
     query: (wanted) => ({ min_expected_regret: wanted.min }),
-    table: (overview, wanted, found, change) => drawTable(run, wanted, found, change),
+    table: (overview, wanted, found, change) => drawTable(run, overview, wanted, found, change),
   });
 }
 
+/** The policy to compare with: nothing does better without foresight, or that is not known. */
+const isKnown = (overview) => !overview.statuses.heuristic;
 const paid = (run) => (run.sense === "min" ? "paid" : "earned");
 
 function tiles(run, overview) {
+  const lost = (value) => [show(value), run.values_in ? h("small", {}, ` ${run.values_in}`) : null];
   return h("dl.tiles", {},
     tile(overview.total.toLocaleString("en-US"), `${run.noun}s${overview.statuses.failed ? `, ${overview.statuses.failed} failed` : ""}`),
-    tile(worth(run, overview.median), `median loss, ${overview.of}`),
-    tile(worth(run, overview.mean), "mean loss"),
-    tile(worth(run, overview.largest), "largest loss"));
+    tile(lost(overview.median), `median loss, ${overview.of}`),
+    tile(lost(overview.mean), "mean loss"),
+    tile(lost(overview.largest), "largest loss"));
 }
 
 function losses(run, overview, wanted, change, ending) {
@@ -54,9 +57,9 @@ function losses(run, overview, wanted, change, ending) {
   return spread(texts, overview.bars, wanted, change, ending);
 }
 
-function drawTable(run, wanted, found, change) {
+function drawTable(run, overview, wanted, found, change) {
   const planned = found.lines.some((line) => line.planned !== null);
-  const columns = [["id", capital(run.noun)], ["executed", capital(paid(run))], ["without_foresight", "Best without foresight"], planned ? ["planned", "Planner"] : null, ["hindsight", "Hindsight"], ["expected_regret", "Lost"], ["against", "Judged by"], ["costliest", "Costliest decision"]].filter(Boolean);
+  const columns = [["id", capital(run.noun)], ["executed", capital(paid(run))], ["without_foresight", isKnown(overview) ? "Best without foresight" : "Best policy known"], planned ? ["planned", "Planner"] : null, ["hindsight", "Hindsight"], ["expected_regret", "Lost"], ["against", "Judged by"], ["costliest", "Costliest decision"]].filter(Boolean);
   const body = h("tbody", {}, found.lines.map((line) => row(line, planned)));
   return [h("tr", {}, columns.map(([key, title]) => heading(key, title, wanted, change))), body];
 }

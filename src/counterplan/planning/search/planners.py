@@ -680,7 +680,7 @@ def plan(
         # A tree search values its decision by following its choices.
         found = session.followed(session(place, progress), place)
         _keep(session, chosen, problem, clip)
-        return found
+        return replace(found, problem=problem)
     decide = begun(chosen, problem, clip, seed, risk)
     decision = decide(place, progress) if isinstance(decide, Follows) else decide(place)
     if not isinstance(decision, Plan):
@@ -688,7 +688,9 @@ def plan(
             f"{chosen.name} returns {type(decision).__name__}, not a Plan: ask it directly, "
             "planner.begin(problem)(state), or play it with evaluate"
         )
-    return decide.followed(decision, place) if isinstance(decide, Follows) else decision
+    if isinstance(decide, Follows):
+        decision = decide.followed(decision, place)
+    return replace(decision, problem=problem)
 
 
 def begun(

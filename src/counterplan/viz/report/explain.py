@@ -51,7 +51,7 @@ from counterplan.viz.claims import (
     sensitivity_figure,
 )
 from counterplan.viz.explained import MODELS, OTHER, band_around, is_policy, trajectory_of
-from counterplan.viz.labels import Labels, labels_of, step_title
+from counterplan.viz.labels import Labels, labels_of_run, step_title
 from counterplan.viz.outcomes import outcome_figure
 from counterplan.viz.quantity import ROUNDING, Claim, Quantity, claim_of
 from counterplan.viz.report.page import (
@@ -76,17 +76,10 @@ if TYPE_CHECKING:
     from counterplan.counterfactual.contributions import Contributions
     from counterplan.counterfactual.discrete.budget_dp import PolicyExplanation
 
-# What a model may tell of itself in `about`, for those who look at its answers: how the outcome is
-# called, how severe each discrete state is (null where an episode is over), and what there is to
-# know about it, in sentences.
-OUTCOME, SEVERITY, NOTES = "outcome", "severity", "notes"
-# What statuses mean.
-MEANINGS = {
-    "optimal": "no other choice of so few changes is better in this model",
-    "limit": "the best may be better, by at most the gap",
-    "heuristic": "a simple method, to compare with",
-    "failed": "there is no answer; the reasons are below",
-}
+# What a model may tell of itself in `about`, for those who look at its answers: how severe
+# each discrete state is (null where an episode is over), and what there is to know about it, in
+# sentences. (What its outcome is called: `tables.models`.)
+SEVERITY, NOTES = "severity", "notes"
 # Reasons, and changes that recur, which are told one by one; cases that are named with a reason.
 MOST_REASONS, MOST_RECURRING, MOST_NAMED = 20, 12, 3
 # By how much a value may differ from the stored one: other versions of libraries round otherwise.
@@ -122,7 +115,7 @@ class ExplainedRun:
     @cached_property
     def labels(self) -> Labels:
         """Names of features and doses, and what the model knows of the severity of its states."""
-        labels = labels_of(self.layout or self.run.model)
+        labels = labels_of_run(self.run.model, self.layout)
         given: Any = self.run.model.about.get(SEVERITY)
         if given is None or not isinstance(self.run.explainer, DiscreteExplainer):
             return labels
@@ -140,14 +133,10 @@ class ExplainedRun:
         states = np.array(levels)[:, np.newaxis]
         return replace(labels, features=(column,), states=states, endings=endings)
 
-    @cached_property
+    @property
     def quantity(self) -> Quantity:
-        """How the model calls its outcome, or what the features that are good or bad make it."""
-        given = self.run.model.about.get(OUTCOME)
-        if isinstance(given, Mapping) and isinstance(given.get("name"), str):
-            return Quantity(given["name"], given.get("percent") is True, str(given.get("unit", "")))
-        words = "" if self.layout is None else self.layout.schema.outcome_in_words
-        return Quantity(unit=f"summed {words}") if words else Quantity()
+        """What outcomes are."""
+        return self.labels.quantity
 
     @property
     def outcome(self) -> str:
@@ -170,8 +159,7 @@ class ExplainedRun:
 def explain_report(run: Run, options: ReportOptions) -> Report:
     """The page about all cases of a run, or about one of them."""
     source = ExplainedRun(run, options.pseudonyms, run.budget(options.k))
-    words = {name: (text, MEANINGS[name]) for name, text in STATUSES.items()}
-    context: dict[str, Any] = {"source": source, "statuses": words, "tolerated": TOLERATED}
+    context: dict[str, Any] = {"source": source, "statuses": STATUSES, "tolerated": TOLERATED}
     context["rule"] = source.run.explainer.rule(source.run.question)
     training = training_of(run.model.about.get("training"))
     poor = poor_fit(run.model) if training and not isinstance(run.model, TabularMDP) else None
@@ -387,7 +375,7 @@ def _ranking(source: ExplainedRun, ranked: Sequence[Row]) -> list[RankingColumn]
         column("Claim", lambda row: claim_of(row).verdict, choose=True),
     ]
     if len({row["status"] for row in ranked}) > 1:
-        found.append(column("Search", lambda row: STATUSES[row["status"]], choose=True))
+        found.append(column("Search", lambda row: STATUSES[row["status"]][0], choose=True))
     if any(row["supported"] is not None for row in ranked):
         found.append(column("Data", support_in_words, choose=True))
     changes = [[arrow(change["text"]) for change in row["changes"]] for row in ranked]
