@@ -233,7 +233,7 @@ def test_no_sequence_earns_more_than_its_limits_allow(seed: int) -> None:
     asked = smooth_question(4 * seed + 2 + seed % 2)
     setting = prepare_sequence(asked)
     rng, T = np.random.default_rng(seed), setting.horizon
-    sequences = rng.integers(4, size=(50, T - 1))
+    sequences = np.stack([rng.choice(np.flatnonzero(may), 50) for may in setting.allowed], axis=1)
     paths = setting.path(0, np.repeat(setting.states[:1], 50, axis=0), sequences)
     for t in range(T - 1):
         ahead = setting.earned(paths[:, t:], sequences[:, t:], t)

@@ -335,7 +335,7 @@ def _expand(
     layers: Any, course: Any, noise: Any, moving: Any, worth: Any, states: Any, total: Any
 ) -> None:
     """Add g (q,), H (q, q) and E (q, q) of one course to `total`, and write P and N (m + 1, M, q)
-    from the first of `states` on, which it is given.
+    into `states`, whose first it is given.
 
     course   states (m + 1, D) by action vectors (m, d) and noise (m, O)
     moving   of what moves, x (q,), the most by which it does, and where it is a dose, its step and
@@ -344,12 +344,12 @@ def _expand(
 
     Loops over elements: expressions of whole arrays take seconds to compile."""
     (path, vectors), (size, owner, place, rows) = course, moving
-    (gradient, last), (phi, off), (slope, bends, slacks) = worth, states, total
+    phi, off = states
     (m, d), (M, q), D = vectors.shape, phi.shape[1:], path.shape[1]
+    # (m, rows, q) P with the doses of a step, N, and |P| + N.
     joint, rest, whole = np.zeros((m, rows, q)), np.zeros((m, rows, q)), np.zeros((m, rows, q))
-    pushed, errors = np.zeros((m, M, M)), np.zeros((m, M, q))
+    pushed, errors, old = np.zeros((m, M, M)), np.zeros((m, M, q)), np.zeros((M, q))
     inputs, around, steps = np.empty(D + d), np.empty(rows), []
-    old = np.zeros((M, q))
     for t in range(m):
         for i in range(D + d):
             inputs[i] = path[t, i] if i < D else vectors[t, i - D]
@@ -366,22 +366,39 @@ def _expand(
         across, wide = steps[t][2], steps[t][3]
         _add(across, joint[t], False, False, phi[t + 1])
         _add(wide, whole[t], False, False, errors[t])
-        older = np.zeros((M, q))
-        _add(across, old, False, True, older)
-        old = older
+        old = _push(across, t, pushed, errors, old, off[t + 1])
+    _gather(layers, steps, noise, (joint, rest, whole), worth, phi, total)
+
+
+@within(error_model="numpy")
+def _push(across: Any, t: int, pushed: Any, errors: Any, old: Any, off: Any) -> Any:
+    """Add N after step t, the errors of the steps so far, and return those of long ago."""
+    M, q = off.shape
+    older = np.zeros((M, q))
+    _add(across, old, False, True, older)
+    for i in range(M):
+        pushed[t, i, i] = 1.0
+    for v in range(max(0, t - RECENT), t):
+        through = np.zeros((M, M))
+        _add(across, pushed[v], False, False, through)
         for i in range(M):
-            pushed[t, i, i] = 1.0
-        for v in range(max(0, t - RECENT), t):
-            through = np.zeros((M, M))
-            _add(across, pushed[v], False, False, through)
-            for i in range(M):
-                for j in range(M):
-                    pushed[v, i, j] = through[i, j]
-            _add(through, errors[v], False, True, old if v == t - RECENT else off[t + 1])
-        for i in range(M):
-            for c in range(q):
-                off[t + 1, i, c] += errors[t, i, c] + old[i, c]
-    g = last.copy()
+            for j in range(M):
+                pushed[v, i, j] = through[i, j]
+        _add(through, errors[v], False, True, older if v == t - RECENT else off)
+    for i in range(M):
+        for c in range(q):
+            off[i, c] += errors[t, i, c] + older[i, c]
+    return older
+
+
+@within(error_model="numpy")
+def _gather(
+    layers: Any, steps: Any, noise: Any, along: Any, worth: Any, phi: Any, total: Any
+) -> None:
+    """Add g, H and E, from the last step to the first."""
+    (joint, rest, whole), (gradient, last), (slope, bends, slacks) = along, worth, total
+    m, rows, q = joint.shape
+    M, g = phi.shape[1], last.copy()
     for c in range(q):
         for i in range(M):
             slope[c] += last[i] * phi[m, i, c]
