@@ -26,7 +26,7 @@ def test_a_schema_and_its_layout_say_the_same() -> None:
         assert labels.states is not None
         np.testing.assert_array_equal(labels.states[:, 0], [0.0, 1.0, 2.0, 4.0])
         assert (labels.step, labels.unit) == (4.0, "h")
-        assert labels.quantity.label == "Outcome (summed −ill, points)"
+        assert labels.quantity.label == "Outcome (summed −ill in points)"
 
 
 def test_a_model_remembers_its_schema_or_has_labels_of_its_own() -> None:
