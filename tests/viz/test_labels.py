@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from counterplan.domains import icu_sepsis
 from counterplan.domains.icu_episodes import IcuLayout
 from counterplan.domains.sepsis_table import CohortLayout
 from counterplan.errors import InputError
+from counterplan.tables.schema import Column
 from counterplan.viz import Labels, Move, labels_of
 from counterplan.viz.labels import moves_of, step_title, value_names, with_unit
 
@@ -26,7 +29,14 @@ def test_a_schema_and_its_layout_say_the_same() -> None:
         assert labels.states is not None
         np.testing.assert_array_equal(labels.states[:, 0], [0.0, 1.0, 2.0, 4.0])
         assert (labels.step, labels.unit) == (4.0, "h")
-        assert labels.quantity.label == "Outcome (summed −ill, points)"
+        assert labels.quantity.label == "Outcome (summed −ill in points)"
+
+
+def test_a_unit_that_a_name_says_already_is_not_said_twice() -> None:
+    column = Column("systolic (mmHg)", "state", unit="mmHg", better="lower")
+    assert with_unit(column) == "systolic (mmHg)"
+    schema = replace(SCHEMA, columns=(column, *SCHEMA.columns[1:]), kind="continuous")
+    assert schema.outcome_in_words == "−systolic (mmHg)"
 
 
 def test_a_model_remembers_its_schema_or_has_labels_of_its_own() -> None:

@@ -314,7 +314,8 @@ class Schema(Shown):
         for column in (*self.features, *self.of("reward", "cost")):
             if column.merit:
                 weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
-                unit = f" in {column.unit}" if column.unit else ""
+                said = not column.unit or column.name.endswith(f"({column.unit})")
+                unit = "" if said else f" in {column.unit}"
                 end = " (at the end)" if column.when == LAST else ""
                 words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{unit}{end}"
         follows = " + what usually follows" if words and self.final == VALUE else ""

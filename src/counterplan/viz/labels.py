@@ -124,8 +124,9 @@ class Labels:
 
 
 def with_unit(column: Column) -> str:
-    """The name of a column with its unit: "map (mmHg)"."""
-    return f"{column.name} ({column.unit})" if column.unit else column.name
+    """The name of a column with its unit, "map (mmHg)", also where the name says it already."""
+    said = not column.unit or column.name.endswith(f"({column.unit})")
+    return column.name if said else f"{column.name} ({column.unit})"
 
 
 def value_names(column: Column) -> dict[float, str]:

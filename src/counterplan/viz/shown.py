@@ -457,7 +457,10 @@ def _learned(model: Any) -> Summary:
     facts = [
         ("features", f"{model.location.widths[0]:,}{_some(names)}"),
         ("of them fixed", f"{model.fixed:,}"),
-        ("actions", f"{model.location.widths[1]:,} numbers{_some(model.about.get('actions'))}"),
+        (
+            "actions",
+            counted(model.location.widths[1], "number") + _some(model.about.get("actions")),
+        ),
     ]
     if many := len(getattr(model, "members", ())):
         facts.append(("members", f"{many:,}"))
