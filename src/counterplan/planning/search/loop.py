@@ -155,8 +155,9 @@ _FIELDS = {
 Tree: Any = namedtuple("Tree", _FIELDS)  # type: ignore[misc]
 TREE = types.NamedTuple(list(_FIELDS.values()), Tree)  # type: ignore[no-untyped-call]
 
-FEW = 10_000  # simulations, for which there is plenty of room from the start
-WALKERS = 8  # simulations under way at once, of many
+# Simulations for which there is plenty of room from the start; from so many on several are under
+# way at once.
+FEW, WALKERS = 10_000, 8
 # Bytes that a processor fetches at once.
 LINE = 64
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: spreads keys over a table

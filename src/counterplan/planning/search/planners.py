@@ -69,7 +69,7 @@ LEAST_PLAYS = 200
 # A tree that was asked again and again about one state is planted anew after this many searches.
 KEPT = 8
 # Trees and sessions of searches with more simulations are given back to the system after use, and
-# no more than so many sessions of one problem are kept. From so many on several walk at once.
+# no more than so many sessions of one problem are kept.
 FEW, SESSIONS = 20_000, 4
 # Simulations between two calls of `progress`.
 AT_ONCE = 256
@@ -214,7 +214,7 @@ class Session:
         factor, power = planner.widening
         most_children = ceil(factor * planner.simulations**power)
         # Only UCB was seen to decide as well where simulations are under way at once.
-        is_large = planner.simulations >= FEW and self._parts.select is part.ucb
+        is_large = planner.simulations >= tree.FEW and self._parts.select is part.ucb
         sizes = (most_children, planner.bellman, planner.simulations)
         self._tree = tree.allocate(kernel, *sizes, is_large)
         self._run = tree.search_together if is_large else tree.search
