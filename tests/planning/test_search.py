@@ -78,6 +78,45 @@ def test_growing_changes_nothing(model: Selling, planner: TreePlanner) -> None:
     assert np.array_equal(small.nodes[:used, :6], large.nodes[:used, :6])
 
 
+@pytest.mark.parametrize("model", [STICKY, continuous(STICKY)], ids=["finite", "continuous"])
+def test_simulations_that_walk_together_are_the_same_search(model: Selling) -> None:
+    """One at a time it is the same to the last digit; eight at a time every visit is counted once,
+    growing changes nothing, and the values are those of the other search but for chance."""
+    kernel, planner, results = model.compiled(), UCT(), []
+    settings = np.zeros(compiled.OWN)
+    settings[compiled.WIDENING], settings[compiled.WIDENING_POWER] = planner.widening
+    settings[compiled.EXPLORATION] = planner.exploration
+    parts = (part.ucb, part.mean, compiled.ROLLOUT, settings)
+    for run, room, together in (
+        (tree.search, 1_000, False),
+        (tree.search_together, 1_000, False),
+        (tree.search_together, 5_000, True),
+        (tree.search_together, 20_000, True),
+    ):
+        arrays = tree.allocate(kernel, 50, False, room, together)
+        tree.plant(arrays, model.start)
+        engine, _borrowed = part.engine(kernel, *parts)
+        rng, grown = np.random.default_rng(3), 0
+        while run(engine, arrays, 0, 10_001, rng) < 10_001:
+            arrays, grown = tree.grown(arrays), grown + 1
+        assert (grown > 0) == (room < 20_000 and model is not STICKY)
+        assert len(arrays.walks) == (tree.WALKERS if together else 1)
+        first, m = tree.root_edges(arrays)
+        assert arrays.edges[first : first + m, compiled.VISITS].sum() == 10_001
+        assert arrays.nodes[0, compiled.VISITS] == 10_002
+        results.append(arrays)
+    for one, other in (results[:2], results[2:]):
+        assert np.array_equal(one.counts[tree.USED], other.counts[tree.USED])
+        used = one.counts[tree.USED, tree.IN_NODES]
+        assert np.array_equal(one.nodes[:used, :6], other.nodes[:used, :6])
+    if model is STICKY:  # whose root has the same successors in both
+        alone, eight = (
+            one.edges[: tree.root_edges(one)[1], compiled.VALUE] for one in results[1:3]
+        )
+        assert alone.argmax() == eight.argmax()
+        assert eight.max() == pytest.approx(alone.max(), rel=0.03)
+
+
 def test_resources_that_differ_by_rounding_are_one() -> None:
     arrays = tree.allocate(FAIR.compiled(), 1, False, 10)
     tree.plant(arrays, FAIR.start)

@@ -152,6 +152,49 @@ def test_divisors_are_looked_at(compiled: None) -> None:
         plan(Divided(), planner=UCT(4000, leaf="rollout"))
 
 
+@pytest.mark.parametrize(
+    ("function", "fine", "wrong", "error"),
+    [
+        (math.sqrt, 4.0, -1.0, ValueError),
+        (math.log, 2.0, 0.0, ValueError),
+        (math.exp, 1.0, 1000.0, OverflowError),
+        (lambda number: math.pow(number, 0.5), 2.0, -2.0, ValueError),
+        (int, 2.7, math.nan, ValueError),
+        (round, 2.5, math.inf, OverflowError),
+        (math.floor, -2.5, math.nan, ValueError),
+    ],
+    ids=["sqrt", "log", "exp", "pow", "int", "round", "floor"],
+)
+def test_what_is_no_number_is_told(
+    function: Any, fine: float, wrong: float, error: Any, compiled: None
+) -> None:
+    """In a state that few simulations meet, and whatever is made of the number then."""
+
+    class Rooted(Pump):
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            found = function(wrong if x[0, 0] > 15.0 else fine)
+            return a[:, 0] + (1.0 if found > 2 else 0.0), d
+
+    assert "step" not in translation(Rooted()).reasons
+    with pytest.raises(error):
+        plan(Rooted(), planner=UCT(4000, leaf="rollout"))
+
+
+def test_what_is_a_number_is_the_same(compiled: None) -> None:
+    class Rooted(Pump):
+        def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+            rewards, left = np.zeros(len(d)), d.copy()
+            for i in range(len(d)):
+                risen = math.sqrt(abs(x[i, 0])) + math.log(x[i, 0] ** 2 + 1.0) + math.pow(t, 2)
+                rewards[i] = risen + int(x[i, 0]) + round(x[i, 0]) + math.exp(-math.inf)
+                rewards[i] += int(t) + int(True) + math.floor(x[i, 0])
+            return rewards, left.astype(int) + 0.0
+
+    found = translation(Rooted())
+    assert not found.reasons
+    assert found.is_same
+
+
 def test_equal_problems_share_code_and_others_have_their_own() -> None:
     first = Pump(power=1.0)
     found = translation(first)

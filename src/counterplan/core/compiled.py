@@ -49,7 +49,17 @@ from numba.extending import intrinsic
 
 from counterplan.core.limits import TEMPORARY, pause_clock
 
-__all__ = ["Within", "alone", "call", "entry", "fetch_ahead", "njit", "plain", "within"]
+__all__ = [
+    "Within",
+    "alone",
+    "call",
+    "entry",
+    "fetch_ahead",
+    "fetch_line",
+    "njit",
+    "plain",
+    "within",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _PACKAGE = __name__.partition(".")[0]
@@ -65,26 +75,31 @@ def plain(array: Any) -> Any:
     return np.require(array, requirements=["C", "W"])
 
 
-def _fetch_ahead(typing: Any, array: Any, row: Any) -> tuple[Any, Any]:
-    """Ask for the first two cache lines of a row of a table that will be read soon: rows that lie
-    anywhere in a large table are waited for all at once, not one by one."""
+def _fetching(lines: int) -> Any:
+    def fetch(typing: Any, array: Any, row: Any) -> tuple[Any, Any]:
+        """Ask for the first cache lines of a row of a table that will be read soon: rows that lie
+        anywhere in a large table are waited for all at once, not one by one."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind, byte, whole = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
-        table = context.make_array(kind)(context, builder, args[0])
-        start = [args[1], context.get_constant(types.intp, 0)]
-        at = cgutils.get_item_pointer(context, builder, kind, table, start)  # type: ignore[no-untyped-call]
-        at = builder.bitcast(at, byte)
-        takes = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
-        call = cgutils.get_or_insert_function(builder.module, takes, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
-        for line in (at, builder.gep(at, [context.get_constant(types.intp, 64)])):
-            builder.call(call, [line, whole(0), whole(3), whole(1)])
-        return context.get_dummy_value()
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind, byte, whole = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
+            table = context.make_array(kind)(context, builder, args[0])
+            start = [args[1], *[context.get_constant(types.intp, 0)] * (kind.ndim - 1)]
+            at = cgutils.get_item_pointer(context, builder, kind, table, start)  # type: ignore[no-untyped-call]
+            at = builder.bitcast(at, byte)
+            takes = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
+            call = cgutils.get_or_insert_function(builder.module, takes, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
+            for line in range(lines):
+                place = builder.gep(at, [context.get_constant(types.intp, 64 * line)])
+                builder.call(call, [place, whole(0), whole(3), whole(1)])
+            return context.get_dummy_value()
 
-    return types.void(array, types.intp), code
+        return types.void(array, types.intp), code
+
+    return intrinsic(fetch)
 
 
-fetch_ahead: Any = intrinsic(_fetch_ahead)
+fetch_line: Any = _fetching(1)
+fetch_ahead: Any = _fetching(2)
 
 
 class _Ingredient(JITCodeLibrary):
@@ -152,7 +167,7 @@ _INTERPRETING = threading.RLock()
 
 def _interpreted(value: Any) -> Any:
     """What plain Python takes for a compiled function; anything else as it is."""
-    if value is fetch_ahead:
+    if value is fetch_ahead or value is fetch_line:
         return lambda table, row: None
     function = getattr(value, "py_func", None)
     if function is None:

@@ -11,7 +11,10 @@ one of the successors met there, and leads to the next decision node:
 
 A link remembers what it last contributed, so one simulation updates an edge in O(1).
 
-A large tree is waited for: what one simulation reads lies in few cache lines. A row holds small
+A large tree is waited for, and several simulations wait at once: they walk step by step together
+(`descend`), each asks for what it will read next and lets the others go first. They see each other:
+a visit counts when an edge is chosen (Liu et al. 2020, `Watch the unobserved`), its return when it
+is known. What one simulation reads lies in few cache lines. A row holds small
 whole numbers beside its floats (`whole`), `edges` have what selection and backup scan and `sums`
 the rest, and an exogenous node is made when a simulation first comes by: of the successors written
 down (`support`), most are never met.
@@ -61,7 +64,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from counterplan.core.compiled import fetch_ahead
+from counterplan.core.compiled import fetch_ahead, fetch_line
 from counterplan.errors import InputError
 from counterplan.planning.compiled import (
     GENERATOR,
@@ -127,14 +130,16 @@ _GROWING: dict[str, tuple[int, Any, Any]] = {
 # Hash tables have a power of two of rows, NONE where free, and are at most two thirds full.
 # Resources are few: their rows keep the key, too.
 _TABLES = {"resource_table": IN_RESOURCES, "node_table": IN_NODES, "links": IN_LINKS}
-# Arrays that do not grow: node, edge and link of the simulation under way (T, 3); by time the
-# lowest and the highest return from then on (T, 2); by action of the root its simulations, their
-# mean return and sum of squared deviations (m, 3).
+# Arrays that do not grow: node, edge and link (first, the child) of each step of the simulations
+# under way (walkers T, 3); how many edges each passed (0: it still walks) and the value found there
+# (walkers, 2); by time the lowest and the highest return from then on (T, 2); by action of the root
+# its simulations, their mean return and sum of squared deviations (m, 3).
 _FIXED = {
     "counts": types.int64[:, ::1],
     "path": types.int64[:, ::1],
     "returns": MATRIX,
     "root": MATRIX,
+    "walks": MATRIX,
 }
 _FIELDS = {
     **_FIXED,
@@ -143,17 +148,20 @@ _FIELDS = {
         for name, (_, kind, columns) in _GROWING.items()
     },
     "resource_table": types.int64[:, ::1],
-    "node_table": types.uint32[::1],
+    "node_table": types.uint32[:, ::1],
     "links": MATRIX,
 }
 # All arrays of a tree; rows beyond the counts are unused.
 Tree: Any = namedtuple("Tree", _FIELDS)  # type: ignore[misc]
 TREE = types.NamedTuple(list(_FIELDS.values()), Tree)  # type: ignore[no-untyped-call]
 
-FEW = 10_000  # simulations, for which there is plenty of room from the start
+# Simulations for which there is plenty of room from the start; from so many on several are under
+# way at once.
+FEW, WALKERS = 10_000, 8
 # Bytes that a processor fetches at once.
 LINE = 64
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: spreads keys over a table
+STEP = 0x51ED270B7E9A13  # likewise, of a second key
 STRIDE = 0.6180339887498949  # of successors: 1 / golden ratio
 
 
@@ -164,25 +172,29 @@ def spread(key):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def node_place(tree, exogenous, resource):  # type: ignore[no-untyped-def]
+def first_place(table, key, more):  # type: ignore[no-untyped-def]
+    """Where in a hash table the search for a key begins."""
+    return spread(key + more * STEP) & (table.shape[0] - 1)
+
+
+@inlined
+def node_place(tree, parent, child, resource):  # type: ignore[no-untyped-def]
     """Where in its table a node is, or belongs."""
-    mask = tree.node_table.shape[0] - 1
-    place = spread((exogenous << 32) | resource) & mask
-    while True:
-        node = np.int64(tree.node_table[place])
-        if node == NONE:
+    table = tree.node_table
+    place = first_place(table, (parent << 32) | child, resource)
+    while table[place, 3] != NONE:
+        same = table[place, 0] == parent and table[place, 1] == child
+        if same and table[place, 2] == resource:
             return place
-        known = whole(tree.nodes, node, EXOGENOUS) == exogenous
-        if known and whole(tree.nodes, node, RESOURCE) == resource:
-            return place
-        place = (place + 1) & mask
+        place = (place + 1) & (table.shape[0] - 1)
+    return place
 
 
 @inlined
 def link_place(links, edge, child):  # type: ignore[no-untyped-def]
     """The row where a link is, or belongs."""
     mask = links.shape[0] - 1
-    link = spread((edge << 32) | child) & mask
+    link = first_place(links, (edge << 32) | child, 0)
     while True:
         owner = whole(links, link, EDGE)
         if owner == NONE or (owner == edge and whole(links, link, CHILD) == child):
@@ -227,21 +239,29 @@ def resource_number(tree, resource):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def node_number(tree, exogenous, resource):  # type: ignore[no-untyped-def]
-    """The decision node of an exogenous node and a resource; a new one has no visits."""
-    place = node_place(tree, exogenous, resource)
-    if tree.node_table[place] != NONE:
-        return np.int64(tree.node_table[place])
+def node_number(tree, parent, child, resource):  # type: ignore[no-untyped-def]
+    """The decision node of a resource after a child of an exogenous node; a new one has no
+    visits."""
+    place = node_place(tree, parent, child, resource)
+    if tree.node_table[place, 3] != NONE:
+        return np.int64(tree.node_table[place, 3])
     node = tree.counts[USED, IN_NODES]
     tree.counts[USED, IN_NODES] += 1
-    tree.node_table[place] = node
+    enter(tree.node_table, place, parent, child, resource, node)
     for column in range(6):
         tree.nodes[node, column] = 0.0
-    set_whole(tree.nodes, node, EXOGENOUS, exogenous)
+    set_whole(tree.nodes, node, EXOGENOUS, following(tree, parent, child))
     set_whole(tree.nodes, node, RESOURCE, resource)
     set_whole(tree.nodes, node, FIRST_EDGE, NONE)
     set_whole(tree.nodes, node, EDGES, 0)
     return node
+
+
+@inlined
+def enter(table, place, parent, child, resource, node):  # type: ignore[no-untyped-def]
+    """Fill a row of the table of nodes."""
+    table[place, 0], table[place, 1] = parent, child
+    table[place, 2], table[place, 3] = resource, node
 
 
 @inlined
@@ -411,7 +431,7 @@ def meet_all(model, parts, tree, parent, edge, t, generator):  # type: ignore[no
     for child in range(whole(tree.exogenous, parent, COUNT)):
         weight = chance(model, tree, parent, child)
         if weight > 0.0:
-            node = node_number(tree, following(tree, parent, child), whole(tree.sums, edge, NEXT))
+            node = node_number(tree, parent, child, whole(tree.sums, edge, NEXT))
             if tree.nodes[node, VISITS] == 0.0:
                 evaluate(model, parts, tree, node, t, generator)
             else:
@@ -449,12 +469,8 @@ def choose(model, parts, tree, node, t, generator):  # type: ignore[no-untyped-d
     a node, and for the reward and the resource that an action leads to, once each."""
     exogenous, first = whole(tree.nodes, node, EXOGENOUS), whole(tree.nodes, node, FIRST_EDGE)
     x, d = tree.exogenous[exogenous, X:], tree.resources[whole(tree.nodes, node, RESOURCE)]
-    fetch_ahead(tree.exogenous, exogenous)
     if first == NONE:
         first = ask_actions(model, tree, node, t, x, d)
-    else:
-        fetch_ahead(tree.edges, first)
-        fetch_ahead(tree.sums, first)
     m = whole(tree.nodes, node, EDGES)
     wide = max(0.0, tree.returns[t, 1] - tree.returns[t, 0])
     if parts.by_bounds:
@@ -472,43 +488,116 @@ def choose(model, parts, tree, node, t, generator):  # type: ignore[no-untyped-d
 
 
 @inlined
+def set_out(model, parts, tree, step, t, generator):  # type: ignore[no-untyped-def]
+    """Choose an edge and, before the end, a child at this step of a path. The visit counts at once:
+    simulations on their way see each other; what it brings is expected to be what is known."""
+    node = tree.path[step, 0]
+    edge = choose(model, parts, tree, node, t, generator)
+    tree.path[step, 1] = edge
+    tree.path[step, 2] = -1
+    visits = tree.edges[edge, VISITS]
+    tree.edges[edge, VISITS] = visits + 1.0
+    if visits == 0.0:
+        tree.edges[edge, VALUE] = tree.nodes[node, VALUE]
+    tree.nodes[node, VISITS] += 1.0
+    if t + 1 < model.horizon:
+        parent = whole(tree.nodes, node, EXOGENOUS)
+        tree.path[step, 2] = successor(model, parts.settings, tree, parent, t, visits, generator)
+
+
+@inlined
+def arrive(model, parts, tree, step, t, generator):  # type: ignore[no-untyped-def]
+    """The node after this step of a path, at time t, or NONE where the path ends; and the value
+    found there."""
+    node, edge, child = tree.path[step, 0], tree.path[step, 1], tree.path[step, 2]
+    if t == model.horizon:
+        return NONE, 0.0
+    parent = whole(tree.nodes, node, EXOGENOUS)
+    if model.finite and parts.settings[BELLMAN] > 0.0 and tree.sums[edge, TOTAL] == 0.0:
+        tree.path[step, 2] = -1
+        return NONE, meet_all(model, parts, tree, parent, edge, t, generator)
+    link = link_place(tree.links, edge, child)
+    tree.path[step, 2] = link
+    if whole(tree.links, link, EDGE) != NONE:
+        return whole(tree.links, link, NODE), 0.0
+    after, nodes = whole(tree.sums, edge, NEXT), tree.counts[USED, IN_NODES]
+    after = node_number(tree, parent, child, after)
+    set_link(tree, link, edge, child, after)
+    if after == nodes:
+        return NONE, evaluate(model, parts, tree, after, t, generator)
+    tree.counts[USED, TRANSPOSITIONS] += 1
+    return after, 0.0
+
+
+@inlined
+def look_ahead(tree, node):  # type: ignore[no-untyped-def]
+    """Ask for what a choice at a node reads."""
+    first = whole(tree.nodes, node, FIRST_EDGE)
+    fetch_line(tree.exogenous, whole(tree.nodes, node, EXOGENOUS))
+    if first != NONE:
+        fetch_ahead(tree.edges, first)
+        fetch_ahead(tree.sums, first)
+
+
+@inlined
 def descend(model, parts, tree, t, generator):  # type: ignore[no-untyped-def]
     """Walk to a node seen for the first time, or to the end; the number of edges passed and the
     value found there."""
     node, depth = np.int64(0), 0  # no literal: all that takes it would be compiled twice
     while True:
-        edge = choose(model, parts, tree, node, t, generator)
+        look_ahead(tree, node)
         tree.path[depth, 0] = node
-        tree.path[depth, 1] = edge
-        tree.path[depth, 2] = -1
-        depth += 1
+        set_out(model, parts, tree, depth, t, generator)
         t += 1
-        if t == model.horizon:
-            return depth, 0.0
-        parent = whole(tree.nodes, node, EXOGENOUS)
-        visits = tree.edges[edge, VISITS]
-        child = successor(model, parts.settings, tree, parent, t - 1, visits, generator)
-        if visits == 0.0 and model.finite and parts.settings[BELLMAN] > 0.0:
-            return depth, meet_all(model, parts, tree, parent, edge, t, generator)
-        link = link_place(tree.links, edge, child)
-        tree.path[depth - 1, 2] = link
-        if whole(tree.links, link, EDGE) != NONE:
-            node = whole(tree.links, link, NODE)
-        else:
-            after = following(tree, parent, child)
-            node = node_number(tree, after, whole(tree.sums, edge, NEXT))
-            set_link(tree, link, edge, child, node)
-            if tree.nodes[node, VISITS] == 0.0:
-                return depth, evaluate(model, parts, tree, node, t, generator)
-            tree.counts[USED, TRANSPOSITIONS] += 1
+        node, value = arrive(model, parts, tree, depth, t, generator)
+        depth += 1
+        if node == NONE:
+            return depth, value
 
 
 @inlined
-def back_up(model, parts, tree, t, depth, value):  # type: ignore[no-untyped-def]
-    """Value every edge and node on the path anew, from the last to the root."""
+def descend_together(model, parts, tree, t, walkers, generator):  # type: ignore[no-untyped-def]
+    """Likewise some simulations, step by step together: each asks for what it will read next, and
+    the others go on while it waits."""
+    T, level, left = model.horizon, 0, walkers
+    for walker in range(walkers):
+        tree.path[walker * T, 0] = 0
+        tree.walks[walker, 0] = 0.0
+    while left > 0:
+        for walker in range(walkers):
+            if tree.walks[walker, 0] == 0.0:
+                look_ahead(tree, tree.path[walker * T + level, 0])
+        t += 1
+        for walker in range(walkers):
+            if tree.walks[walker, 0] == 0.0:
+                step = walker * T + level
+                set_out(model, parts, tree, step, t - 1, generator)
+                edge, child = tree.path[step, 1], max(0, tree.path[step, 2])
+                parent = whole(tree.nodes, tree.path[step, 0], EXOGENOUS)
+                key, after = (parent << 32) | child, whole(tree.sums, edge, NEXT)
+                fetch_line(tree.links, first_place(tree.links, (edge << 32) | child, 0))
+                fetch_line(tree.node_table, first_place(tree.node_table, key, after))
+                fetch_line(tree.children, whole(tree.exogenous, parent, FIRST) + child)
+        for walker in range(walkers):
+            if tree.walks[walker, 0] == 0.0:
+                step = walker * T + level
+                node, value = arrive(model, parts, tree, step, t, generator)
+                if node == NONE:
+                    tree.walks[walker, 0], tree.walks[walker, 1] = level + 1, value
+                    left -= 1
+                else:
+                    tree.path[step + 1, 0] = node
+                    fetch_line(tree.nodes, node)
+        level += 1
+
+
+@inlined
+def back_up(model, parts, tree, t, start, depth, value):  # type: ignore[no-untyped-def]
+    """Value every edge and node on the path that starts there anew, from the last to the root."""
     bellman = parts.settings[BELLMAN] > 0.0
     for level in range(depth - 1, -1, -1):
-        node, edge, link = tree.path[level, 0], tree.path[level, 1], tree.path[level, 2]
+        step = start + level
+        node, edge, link = tree.path[step, 0], tree.path[step, 1], tree.path[step, 2]
         if link >= 0:
             times = whole(tree.links, link, TIMES)
             before, weight = float(times), float(times + 1)
@@ -524,53 +613,69 @@ def back_up(model, parts, tree, t, depth, value):  # type: ignore[no-untyped-def
             set_whole(tree.links, link, TIMES, times + 1)
             renew(tree, edge, link, before, weight)
         reward = tree.sums[edge, REWARD]
-        tree.edges[edge, VISITS] += 1.0
         tree.edges[edge, VALUE] = reward
         if tree.sums[edge, TOTAL] > 0.0:
             tree.edges[edge, VALUE] += bounded_mean(tree.sums[edge])
         value += reward
         tree.returns[t + level, 0] = min(tree.returns[t + level, 0], value)
         tree.returns[t + level, 1] = max(tree.returns[t + level, 1], value)
-        tree.nodes[node, VISITS] += 1.0
         first, m = whole(tree.nodes, node, FIRST_EDGE), whole(tree.nodes, node, EDGES)
         if parts.by_mean:
             tree.nodes[node, VALUE] = mean_of(tree.nodes[node], tree.edges, first, first + m)
         else:
             parts.backup(parts.settings, tree.nodes[node], tree.edges[first : first + m])
     # The returns of each action of the root, as Welford counts them.
-    row = tree.path[0, 1] - whole(tree.nodes, 0, FIRST_EDGE)
+    row = tree.path[start, 1] - whole(tree.nodes, 0, FIRST_EDGE)
     tree.root[row, 0] += 1.0
     away = value - tree.root[row, 1]
     tree.root[row, 1] += away / tree.root[row, 0]
     tree.root[row, 2] += away * (value - tree.root[row, 1])
+    tree.counts[USED, DONE] += 1
+    tree.counts[USED, DEEPEST] = max(tree.counts[USED, DEEPEST], depth)
 
 
 @inlined
-def run(model, parts, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
-    """`search` without handles."""
-    # Never so; but from here on the compiler knows the widths, and multiplies by no other.
-    if tree.nodes.shape[1] != 8 or tree.edges.shape[1] != 4 or tree.links.shape[1] != 4:
-        return -1
-    if tree.sums.shape[1] != 6 or tree.counts.shape[1] != 9 or tree.path.shape[1] != 3:
-        return -1
-    if tree.returns.shape[1] != 2 or tree.root.shape[1] != 3:
+def is_as_made(tree):  # type: ignore[no-untyped-def]
+    """Always so; but from here on the compiler knows the widths, and multiplies by no other."""
+    known = tree.nodes.shape[1] == 8 and tree.edges.shape[1] == 4 and tree.links.shape[1] == 4
+    known = known and tree.sums.shape[1] == 6 and tree.counts.shape[1] == 9
+    known = known and tree.path.shape[1] == 3 and tree.node_table.shape[1] == 4
+    return known and tree.returns.shape[1] == 2 and tree.root.shape[1] == 3
+
+
+@outer(types.int64(ENGINE, TREE, types.int64, types.int64, GENERATOR))
+def search(engine, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
+    """Run simulations from the tree's root at time t until they are done or the arrays are full,
+    one by one; how many have been done in all."""
+    model, parts, tree = borrowed(engine.model), borrowed(engine.parts), borrowed(tree)
+    generator = borrowed(generator)
+    if not is_as_made(tree):
         return -1
     if tree.nodes[0, VISITS] == 0.0:
         evaluate(model, parts, tree, np.int64(0), t, generator)
     while tree.counts[USED, DONE] < simulations and has_memory(tree):
         depth, value = descend(model, parts, tree, t, generator)
-        back_up(model, parts, tree, t, depth, value)
-        tree.counts[USED, DONE] += 1
-        tree.counts[USED, DEEPEST] = max(tree.counts[USED, DEEPEST], depth)
+        back_up(model, parts, tree, t, 0, depth, value)
     return tree.counts[USED, DONE]
 
 
-@outer(types.int64(ENGINE, TREE, types.int64, types.int64, GENERATOR))
-def search(engine, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
-    """Run simulations from the tree's root at time t until they are done or the arrays are full;
-    how many have been done in all."""
+@outer
+def search_together(engine, tree, t, simulations, generator):  # type: ignore[no-untyped-def]
+    """`search`, but several at once; compiled apart, when first asked for: one by one is faster
+    while a tree is small."""
     model, parts, tree = borrowed(engine.model), borrowed(engine.parts), borrowed(tree)
-    return run(model, parts, tree, t, simulations, borrowed(generator))
+    generator = borrowed(generator)
+    if not is_as_made(tree):
+        return -1
+    if tree.nodes[0, VISITS] == 0.0:
+        evaluate(model, parts, tree, np.int64(0), t, generator)
+    while tree.counts[USED, DONE] < simulations and has_memory(tree):
+        walkers = min(tree.walks.shape[0], simulations - tree.counts[USED, DONE])
+        descend_together(model, parts, tree, t, walkers, generator)
+        for walker in range(walkers):
+            depth, value = int(tree.walks[walker, 0]), tree.walks[walker, 1]
+            back_up(model, parts, tree, t, walker * model.horizon, depth, value)
+    return tree.counts[USED, DONE]
 
 
 @inlined
@@ -641,13 +746,17 @@ def root_edges(tree: Any) -> tuple[int, int]:
 # Memory is made once, used again for every decision, and doubled where a search needs more.
 
 
-def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int) -> Any:
+def allocate(
+    kernel: Kernel, most_children: int, bellman: bool, simulations: int, together: bool = False
+) -> Any:
     """An empty tree with room to begin with; continuous x have at most `most_children`."""
     T, M = kernel.horizon, kernel.most_successors
     met = T * max(M, 1) if bellman else T
     # Where support is continuous, children that outgrow their places move to twice as many.
     children = T * max(M, 2 * most_children + 2)
     needs = np.array([met, children, T, met, T * kernel.most_actions, met])
+    walkers = max(1, min(WALKERS, simulations // needs.max())) if together else 1
+    needs *= walkers
     # A simulation adds at most one node without BELLMAN, and up to two edges and links (ways to
     # nodes that are known); of resources there are never many. A table that must grow takes code of
     # its own to fill it again, which a first, small search should not need; a large table that is
@@ -669,7 +778,8 @@ def allocate(kernel: Kernel, most_children: int, bellman: bool, simulations: int
     counts[ROOM, IN_LINKS] = 2 * len(tables["links"]) // 3
     fixed = {
         "counts": counts,
-        "path": np.zeros((T, 3), dtype=np.int64),
+        "path": np.zeros((walkers * T, 3), dtype=np.int64),
+        "walks": np.zeros((walkers, 2)),
         "returns": np.zeros((T, 2)),
         "root": np.zeros((kernel.most_actions, 3)),
     }
@@ -687,10 +797,9 @@ def _lines(shape: tuple[int, ...], kind: Any) -> Any:
 def _table(name: str, rows: int) -> Any:
     """An empty hash table with at least so many rows."""
     size = 1 << (rows - 1).bit_length()
-    shapes: dict[str, tuple[int, ...]] = {"node_table": (size,), "links": (size, 8)}
-    if name not in shapes:
+    if name == "resource_table":
         return np.full((size, 2), -1)
-    table = _lines(shapes[name], np.uint32)
+    table = _lines((size, 4 if name == "node_table" else 8), np.uint32)
     table.fill(NONE)
     return table if name == "node_table" else table.view(np.float64)
 
@@ -711,7 +820,7 @@ def grown(tree: Any) -> Any:
             larger[name] = _table(name, 2 * len(getattr(tree, name)))
     result, tables = tree._replace(**larger), [bool(full[i]) for i in _TABLES.values()]
     if any(tables):
-        _refill(result, tree.links, *tables)
+        _refill(result, tree.node_table, tree.links, *tables)
     return result
 
 
@@ -732,18 +841,21 @@ def plant(tree: Any, state: State) -> None:
 
 
 @outer
-def _refill(tree, old, resources, nodes, links):  # type: ignore[no-untyped-def]
+def _refill(tree, table, old, resources, nodes, links):  # type: ignore[no-untyped-def]
     """Enter what there is into hash tables that are new."""
-    tree, old = borrowed(tree), borrowed(old)
+    tree, table, old = borrowed(tree), borrowed(table), borrowed(old)
     if resources:
         used = tree.counts[USED, IN_RESOURCES]
         tree.counts[USED, IN_RESOURCES] = 1  # the root's is in no table
         for number in range(1, used):
             resource_number(tree, tree.resources[number])
     if nodes:
-        for node in range(tree.counts[USED, IN_NODES]):
-            one, other = whole(tree.nodes, node, EXOGENOUS), whole(tree.nodes, node, RESOURCE)
-            tree.node_table[node_place(tree, one, other)] = node
+        for row in range(table.shape[0]):
+            parent, child = np.int64(table[row, 0]), np.int64(table[row, 1])
+            resource, node = np.int64(table[row, 2]), np.int64(table[row, 3])
+            if node != NONE:
+                place = node_place(tree, parent, child, resource)
+                enter(tree.node_table, place, parent, child, resource, node)
     if links:
         for row in range(old.shape[0]):
             edge = whole(old, row, EDGE)

@@ -213,7 +213,11 @@ class Session:
         self._run_by(kernel)
         factor, power = planner.widening
         most_children = ceil(factor * planner.simulations**power)
-        self._tree = tree.allocate(kernel, most_children, planner.bellman, planner.simulations)
+        # Only UCB was seen to decide as well where simulations are under way at once.
+        is_large = planner.simulations >= tree.FEW and self._parts.select is part.ucb
+        sizes = (most_children, planner.bellman, planner.simulations)
+        self._tree = tree.allocate(kernel, *sizes, is_large)
+        self._run = tree.search_together if is_large else tree.search
         self._at: State | None = None
 
     def _run_by(self, kernel: Kernel) -> None:
@@ -332,7 +336,7 @@ class Session:
         while done < total and not is_stopped:
             wanted = total if progress is None else min(done + AT_ONCE, total)
             asked = (state.t, wanted, self._generator)
-            while (done := int(tree.search(self._engine, self._tree, *asked))) < wanted:
+            while (done := int(self._run(self._engine, self._tree, *asked))) < wanted:
                 self._tree = tree.grown(self._tree)
             is_stopped = watch.must_stop(done, total=total) and done < total
         found = self._plan(state, clock() - began)

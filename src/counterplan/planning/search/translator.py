@@ -12,19 +12,21 @@ types are inferred, each method is evaluated in part:
 What was read is kept as a path with a mark of what stood there: compiled code serves every problem
 of that class whose paths hold the same, and no other.
 
-Where numba would go on and Python would raise, it is made to raise (indices, divisors) or the
-method is refused: `.flat`, whose indices numba does not check, and variables that some way through
-a method leaves without a value; likewise what it rounds or sorts in another way. `why` says what
-stands in the way, and on which line of whose file.
+Where numba would go on and Python would raise, it is made to raise (indices, divisors, functions of
+`math` outside of where they are defined, whole numbers of what is none) or the method is refused:
+`.flat`, whose indices numba does not check, and variables that some way through a method leaves
+without a value; likewise what it rounds or sorts in another way. `why` says what stands in the way,
+and on which line of whose file.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections import Counter
 from inspect import unwrap
-from types import FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numba
@@ -55,6 +57,51 @@ _NUMBERS = {float: np.float64, int: np.int64, bool: np.bool_}
 _UNKNOWN = object()
 # Of what is read: from the problem or from the names around a function, and the way there.
 Path = tuple[Any, ...]
+
+
+def _defined(function: Any) -> Any:
+    """A function of `math` that raises, as Python's does, where it has no finite number for one."""
+
+    def checked(x):  # type: ignore[no-untyped-def]
+        found = function(x)
+        if (np.isnan(found) and not np.isnan(x)) or (np.isinf(found) and np.isfinite(x)):
+            raise ValueError("math domain error")
+        return found
+
+    return njit(checked)
+
+
+def _defined_of_two(function: Any) -> Any:
+    """Likewise of two arguments."""
+
+    def checked(x, y):  # type: ignore[no-untyped-def]
+        found, is_number = function(x, y), not (np.isnan(x) or np.isnan(y))
+        is_finite = np.isfinite(x) and np.isfinite(y)
+        if (np.isnan(found) and is_number) or (np.isinf(found) and is_finite):
+            raise ValueError("math domain error")
+        return found
+
+    return njit(checked)
+
+
+def _whole(function: Any) -> Any:
+    """A function that makes a whole number, which raises where 64 bits do not hold it."""
+
+    def checked(x):  # type: ignore[no-untyped-def]
+        if not -(2.0**63) <= x < 2.0**63:
+            raise OverflowError("cannot convert float to integer")
+        return function(x)
+
+    return njit(checked)
+
+
+_OF_ONE = "sqrt exp expm1 log log2 log10 log1p sin cos tan asin acos sinh cosh acosh atanh gamma"
+# What Python raises in and numba does not, by how many arguments it has.
+_RAISING: dict[tuple[Any, int], Any] = {
+    **{(one, 1): _defined(one) for one in (getattr(math, name) for name in _OF_ONE.split())},
+    **{(one, 2): _defined_of_two(one) for one in (math.pow, math.fmod)},
+    **{(one, 1): _whole(one) for one in (int, round, math.floor, math.ceil, math.trunc)},
+}
 
 
 class UntranslatableError(Exception):
@@ -257,6 +304,11 @@ class _Evaluated:
                 for made in self.assigned:
                     if made.target.name == given.name:
                         made.value = ir.Global(given.name, _NUMBERS[kind], made.loc)
+        if isinstance(function, BuiltinFunctionType | type) and not call.kws:
+            raising = _RAISING.get((function, len(call.args)))
+            if raising is not None and call.vararg is None:
+                call.func = ir.Var(block.scope, f"$raising.{one.target.name}", one.loc)
+                return [ir.Assign(ir.Global("raising", raising, one.loc), call.func, one.loc), one]
         if call.func.name not in methods:
             return [one]
         nothing = ir.Var(block.scope, f"$self.{one.target.name}", one.loc)

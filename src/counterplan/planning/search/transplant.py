@@ -38,6 +38,7 @@ from counterplan.planning.search.loop import (
     USED,
     Tree,
     X,
+    enter,
     link_place,
     node_place,
     resource_number,
@@ -75,8 +76,9 @@ def like(tree: Any) -> Any:
 
 
 @inlined
-def move_node(tree, other, old, node, histories, moved):  # type: ignore[no-untyped-def]
-    """A node with its exogenous node, its resource and its edges."""
+def move_node(tree, other, old, node, way, histories, moved):  # type: ignore[no-untyped-def]
+    """A node with its exogenous node, its resource and its edges; the way to it is the exogenous
+    node before and which of its children."""
     exogenous = whole(tree.nodes, old, EXOGENOUS)
     if histories[exogenous] == NONE:
         histories[exogenous] = other.counts[USED, IN_EXOGENOUS]
@@ -93,7 +95,9 @@ def move_node(tree, other, old, node, histories, moved):  # type: ignore[no-unty
     set_whole(other.nodes, node, FIRST_EDGE, NONE if first == NONE else start)
     set_whole(other.nodes, node, EDGES, m)
     if node > 0:
-        other.node_table[node_place(other, histories[exogenous], resource)] = node
+        parent = histories[way[0]]
+        place = node_place(other, parent, way[1], resource)
+        enter(other.node_table, place, parent, way[1], resource, node)
     for i in range(m):
         copy(tree.edges[first + i], other.edges[start + i])
         copy(tree.sums[first + i], other.sums[start + i])
@@ -139,7 +143,7 @@ def transplant(tree, other, root):  # type: ignore[no-untyped-def]
         first = whole(tree.nodes, node, FIRST_EDGE)  # any, where there are none
         for edge in range(first, first + whole(tree.nodes, node, EDGES)):
             owner[edge] = node
-    order = np.empty(nodes, np.int64)
+    order, ways = np.empty(nodes, np.int64), np.zeros((nodes, 2), np.int64)
     order[0], met[root], count, before = root, 0, 1, 0
     while before < count:  # once for every time ahead
         before = count
@@ -150,10 +154,12 @@ def transplant(tree, other, root):  # type: ignore[no-untyped-def]
                 if met[node] == NONE:
                     met[node] = count
                     order[count] = node
+                    ways[count, 0] = whole(tree.nodes, owner[edge], EXOGENOUS)
+                    ways[count, 1] = whole(tree.links, link, CHILD)
                     count += 1
     other.counts[USED, IN_EXOGENOUS] = 0
     for node in range(count):
-        move_node(tree, other, order[node], node, histories, moved)
+        move_node(tree, other, order[node], node, ways[node], histories, moved)
     other.counts[USED, IN_NODES] = count
     move_children(tree, other, histories)
     for link in range(tree.links.shape[0]):
