@@ -20,6 +20,7 @@ that a hidden cause must have to undo the advice.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from scipy.special import ndtri
 
 from counterplan.core.episode import Episode
 from counterplan.core.result import Interval
-from counterplan.core.validation import FloatArray, Seed, generator, whole_number
+from counterplan.core.validation import FloatArray, IntArray, Seed, generator, whole_number
 from counterplan.counterfactual.continuous.claims import LEVEL, SequenceExplanation
 from counterplan.counterfactual.continuous.member import Member
 from counterplan.counterfactual.continuous.setting import prepare_members
@@ -35,6 +36,8 @@ from counterplan.errors import InputError
 
 RHOS = np.linspace(1.0, -1.0, 21)
 GAMMAS = np.linspace(0.0, 5.0, 21)
+# Where the rhos are taken apart, to look at few at a time.
+RHOS_AT_ONCE = (4, 8, 12, 16)
 # Of the noise's standard deviation: how far to look for the direction that is worse.
 STEP = 1e-3
 
@@ -118,21 +121,52 @@ def sensitivity(
     scm    the model that it is by; its members, where it has some
     draws  of fresh noise for each rho
     """
+    found = _by_member(scm, episode, explanation, draws, seed)
+    return Sensitivity(
+        rho=RHOS,
+        at_rho=np.stack([one.at_rho(RHOS) for one in found]),
+        turned=np.stack([one.turned() for one in found]),
+        gamma=GAMMAS,
+        at_gamma=np.stack([one.at_gamma(1.0) for one in found]),
+        raised=np.stack([one.at_gamma(-1.0) for one in found]),
+        spread=explanation.spread,
+    )
+
+
+def tipping_points(
+    scm: Any, episode: Episode, explanation: SequenceExplanation, draws: int = 200, seed: Seed = 0
+) -> tuple[float | None, float | None]:
+    """The tipping rho and the tipping gamma of `sensitivity` alone: of rho, no more is looked at
+    than it takes."""
+    found, means = _by_member(scm, episode, explanation, draws, seed), np.empty(0)
+    for some in np.split(RHOS, RHOS_AT_ONCE):
+        means = np.append(means, np.mean([one.at_rho(some) for one in found], axis=0))
+        if (means <= 0.0).any():
+            break
+    worst = np.mean([one.at_gamma(1.0) for one in found], axis=0)
+    return _crossing(RHOS, means), _crossing(GAMMAS, worst)
+
+
+def _by_member(
+    scm: Any, episode: Episode, explanation: SequenceExplanation, draws: int, seed: Seed
+) -> list[_Doubted]:
+    """An explanation by every member of its model."""
     if not isinstance(explanation, SequenceExplanation):
         raise InputError(
             "sensitivity is about continuous states; where states are discrete, value_interval "
             "gives the range over all causal models"
         )
+    problem = explanation.problem
     if explanation.episode is not episode and not np.array_equal(
         explanation.episode.states, episode.states
     ):
         raise InputError(f"the explanation belongs to another episode than {episode.name}")
     count, rng = whole_number(draws, "draws", minimum=1), generator(seed)
-    members = prepare_members(replace(explanation.problem, scm=scm, episode=episode))
+    if problem.scm is not scm or problem.episode is not episode:
+        problem = replace(problem, scm=scm, episode=episode)
+    members = prepare_members(problem)
     fresh = rng.standard_normal((count, len(episode) - 1, _moving(members[0].scm)))
-    found = [_by_member(one, explanation.indices, fresh) for one in members]
-    at_rho, turned, at_gamma, raised = (np.stack(parts) for parts in zip(*found, strict=True))
-    return Sensitivity(RHOS, at_rho, turned, GAMMAS, at_gamma, raised, explanation.spread)
+    return [_Doubted(one, explanation.indices, fresh) for one in members]
 
 
 def _moving(scm: Any) -> int:
@@ -145,57 +179,86 @@ def _moving(scm: Any) -> int:
     return len(factor)
 
 
-def _by_member(
-    model: Member, actions: Any, fresh: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """(m,) the improvements by one model: by rho, with luck turned in some steps, by gamma against
-    it, and by gamma in its favour."""
-    changed = np.flatnonzero(actions != model.observed)
-    if not changed.size:
-        nothing = np.zeros(len(GAMMAS))
-        return np.zeros(len(RHOS)), np.zeros(2), nothing, nothing
-    factor = np.asarray(model.scm.noise_cholesky)  # type: ignore[attr-defined]
-    observed = float(model.earned(model.states[None], model.observed[None])[0])
-    noise, deviation = model.noise, np.sqrt((factor**2).sum(axis=1))
+class _Doubted:
+    """What a sequence of actions brings by one model, where its luck is another; nothing where
+    nothing is changed."""
 
-    def improvement(noises: FloatArray) -> FloatArray:
-        return model.under(actions, noises) - observed
+    def __init__(self, model: Member, actions: IntArray, fresh: FloatArray) -> None:
+        """`fresh`: draws (n, T-1, U) of standard normal numbers."""
+        self._model, self._actions, self._noise = model, actions, model.noise
+        self._changed = np.flatnonzero(actions != model.observed)
+        factor = np.asarray(model.scm.noise_cholesky)  # type: ignore[attr-defined]
+        self._observed = float(model.earned(model.states[None], model.observed[None])[0])
+        self._deviation, self._drawn = np.sqrt((factor**2).sum(axis=1)), fresh @ factor.T
 
-    def one_by_one(*others: FloatArray) -> FloatArray:
+    def at_rho(self, rhos: FloatArray) -> FloatArray:
+        """(m,) the mean improvement by each rho."""
+        if not self._changed.size:
+            return np.zeros(len(rhos))
+        noise, changed, many = self._noise, self._changed, len(self._drawn)
+        # Where nothing is drawn, at both ends, all draws are the same one.
+        counts = np.where(np.abs(rhos) < 1.0, many, 1)
+        luck = [
+            r * noise[changed] + np.sqrt(max(0.0, 1.0 - r**2)) * self._drawn[:count, changed]
+            for r, count in zip(rhos, counts, strict=True)
+        ]
+        mixed = np.repeat(noise[None], counts.sum(), axis=0)
+        mixed[:, changed] = np.concatenate(luck)
+        every = np.repeat(self._improvement(mixed), np.repeat(many // counts, counts))
+        return np.asarray(every.reshape(len(rhos), -1).mean(axis=1))
+
+    def turned(self) -> FloatArray:
+        """(2,) with all luck turned round that lowers the improvement, and all that raises it, each
+        by itself."""
+        if not self._changed.size:
+            return np.zeros(2)
+        same, flipped = self._one_by_one(self._noise, -self._noise)
+        raises, turned = flipped > same, np.repeat(self._noise[None], 2, axis=0)
+        turned[:, self._changed] *= np.where(np.stack([raises, ~raises]), 1.0, -1.0)
+        return self._improvement(turned)
+
+    def at_gamma(self, side: float) -> FloatArray:
+        """(m,) by each gamma, against it (1) or in its favour (-1); what is worse, or better, may
+        be found at a smaller shift already."""
+        if not self._changed.size:
+            return np.zeros(len(GAMMAS))
+        found = self._improvement(self._noise + side * GAMMAS[:, None, None] * self._worse)
+        worst = np.minimum.accumulate if side > 0.0 else np.maximum.accumulate
+        return np.asarray(worst(found))
+
+    @cached_property
+    def _worse(self) -> FloatArray:
+        """(T-1, U) one standard deviation of each changed step's noise, the way that is worse."""
+        up, down = self._shifted(STEP)
+        if (up == down).any():  # a small shift does nothing where a range holds what it moves
+            far = self._shifted(GAMMAS[-1])
+            up, down = (
+                np.where(up == down, other, near)
+                for near, other in zip((up, down), far, strict=True)
+            )
+        worse = np.zeros_like(self._noise)
+        worse[self._changed] = np.where(up > down, -self._deviation, self._deviation)
+        return worse
+
+    def _shifted(self, by: float) -> FloatArray:
+        """(2, changed, U) with one number of a changed step moved up or down."""
+        both = (self._noise + side * by * self._deviation for side in (1.0, -1.0))
+        return self._one_by_one(*both)
+
+    def _one_by_one(self, *others: FloatArray) -> FloatArray:
         """(others, changed, U) the improvements where one number of a changed step is that of each
         of the others."""
-        size = len(changed) * len(deviation)
-        steps = np.repeat(changed, len(deviation))
-        numbers = np.tile(np.arange(len(deviation)), len(changed))
-        every = np.repeat(noise[None], len(others) * size, axis=0)
+        changed, width = self._changed, len(self._deviation)
+        size = len(changed) * width
+        steps, numbers = np.repeat(changed, width), np.tile(np.arange(width), len(changed))
+        every = np.repeat(self._noise[None], len(others) * size, axis=0)
         for i, other in enumerate(others):
             every[i * size + np.arange(size), steps, numbers] = other[steps, numbers]
-        return improvement(every).reshape(len(others), len(changed), -1)
+        return self._improvement(every).reshape(len(others), len(changed), -1)
 
-    drawn, mixed = fresh @ factor.T, np.repeat(noise[None], len(RHOS) * len(fresh), axis=0)
-    luck = [r * noise[changed] + np.sqrt(max(0.0, 1.0 - r**2)) * drawn[:, changed] for r in RHOS]
-    mixed[:, changed] = np.concatenate(luck)
-    by_rho = improvement(mixed).reshape(len(RHOS), -1).mean(axis=1)
-    # All that lowers, and all that raises the improvement turned round, each by itself.
-    near_by = (noise + side * STEP * deviation for side in (1.0, -1.0))
-    same, flipped, up, down = one_by_one(noise, -noise, *near_by)
-    raises, turned = flipped > same, np.repeat(noise[None], 2, axis=0)
-    turned[:, changed] *= np.where(np.stack([raises, ~raises]), 1.0, -1.0)
-    # One standard deviation of each changed step's noise, the way that is worse.
-    if (up == down).any():  # a small shift does nothing where a range holds what it moves
-        far = one_by_one(*(noise + side * GAMMAS[-1] * deviation for side in (1.0, -1.0)))
-        up, down = (
-            np.where(up == down, other, near) for near, other in zip((up, down), far, strict=True)
-        )
-    worse = np.zeros_like(noise)
-    worse[changed] = np.where(up > down, -deviation, deviation)
-    both = [noise + side * GAMMAS[:, None, None] * worse for side in (1.0, -1.0)]
-    ends, against, favour = np.split(
-        improvement(np.concatenate([turned, *both])), [2, 2 + len(GAMMAS)]
-    )
-    # What is worse, or better, may be found at a smaller shift already.
-    lowest, highest = np.minimum.accumulate(against), np.maximum.accumulate(favour)
-    return by_rho, ends, lowest, highest
+    def _improvement(self, noises: FloatArray) -> FloatArray:
+        """(n,) under noises (n, T-1, U)."""
+        return self._model.under(self._actions, noises) - self._observed
 
 
 def _crossing(places: FloatArray, values: FloatArray) -> float | None:

@@ -669,10 +669,10 @@ class ContinuousExplainer(Explainer):
         return tuple(found) or None
 
     def tipping(self, explanation: Any) -> dict[str, Any]:
-        from counterplan.counterfactual.sensitivity import sensitivity
+        from counterplan.counterfactual.sensitivity import tipping_points
 
-        found = sensitivity(self.scm, explanation.episode, explanation, TIPPING_DRAWS)
-        return {"tipping_rho": found.tipping_rho, "tipping_gamma": found.tipping_gamma}
+        rho, gamma = tipping_points(self.scm, explanation.episode, explanation, TIPPING_DRAWS)
+        return {"tipping_rho": rho, "tipping_gamma": gamma}
 
     def outliers(self, recorded: Recorded) -> tuple[Outlier, ...]:
         from counterplan.scm.support import Outlier, outliers

@@ -35,7 +35,7 @@ LEAST_SCALE = 0.1
 # The least value of sin(x) / x.
 LEAST_SINC = -0.2173
 # States that are stepped together.
-LANES = 64
+LANES = 128
 # Beyond it angles are left to the system's own functions.
 LARGEST_ANGLE = 1e5
 # pi / 2 in parts, and the series of sine and cosine up to pi / 4, highest powers first.
@@ -150,19 +150,22 @@ class CosineReplay(NeuralReplay):
         noise: FloatArray,
         limits: FloatArray,
     ) -> None:
-        self._parts = networks[0].sparse, networks[1].sparse, fixed, plain(limits)
+        self._units, self._rest = [one.sparse for one in networks], (fixed, plain(limits)[None])
+        self._parts = *(_together([one]) for one in self._units), *self._rest
         self._vectors, self._noise, self._count = plain(vectors), plain(noise), vectors.shape[1]
 
     def _fill(self, path: FloatArray, t: int, actions: IntArray, noise: FloatArray) -> None:
-        _walk(self._parts, path, self._vectors[t : t + actions.shape[1]], actions, noise)
+        vectors = self._vectors[t : t + actions.shape[1]]
+        _walk(self._parts, path[:, :, None], vectors, actions, noise[None])
 
 
 class JointReplay:
     """The steps of several models that share their units, all at once."""
 
     def __init__(self, replays: Sequence[CosineReplay]) -> None:
-        location, scale, fixed, limits = zip(*(one._parts for one in replays), strict=True)
-        self._parts = _together(location), _together(scale), fixed[0], np.stack(limits)
+        networks = zip(*(one._units for one in replays), strict=True)
+        fixed, limits = zip(*(one._rest for one in replays), strict=True)
+        self._parts = *map(_together, networks), fixed[0], np.concatenate(limits)
         self._noise = np.stack([one._noise for one in replays])
         self._vectors = replays[0]._vectors
 
@@ -174,8 +177,7 @@ class JointReplay:
         if not isinstance(first, CosineReplay) or len(known) < len(rest) or not known:
             return None
         is_same = all(
-            np.array_equal(first._vectors, one._vectors)
-            and all(map(_share, first._parts[:2], one._parts[:2]))
+            _is_same(first._vectors, one._vectors) and all(map(_share, first._units, one._units))
             for one in known
         )
         return cls([first, *known]) if is_same else None
@@ -185,15 +187,19 @@ class JointReplay:
         result = np.empty((len(states), actions.shape[1] + 1, *states.shape[1:]))
         result[:, 0] = states
         steps = slice(t, t + actions.shape[1])
-        noise, vectors = plain(self._noise[:, steps]), self._vectors[steps]
-        _joint_walk(self._parts, result, vectors, plain(actions), noise)
+        noise, vectors = plain(self._noise[:, None, steps]), self._vectors[steps]
+        _walk(self._parts, result, vectors, plain(actions), noise)
         return result
 
 
 def _share(one: Units, other: Units) -> bool:
     """Whether two networks differ in the weights behind their units only."""
     names = ("starts", "inputs", "weights", "ends", "outputs", "bias")
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+    return all(_is_same(getattr(one, name), getattr(other, name)) for name in names)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or np.array_equal(one, other)
 
 
 def _together(networks: Sequence[Units]) -> Units:
@@ -204,84 +210,113 @@ def _together(networks: Sequence[Units]) -> Units:
     return networks[0]._replace(**joint)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@within(error_model="numpy", fastmath={"contract"})
+def _wave(x: float) -> tuple[float, float]:
+    """Cosine and sine of an angle: what is left of a multiple of pi / 2 by their series (Cephes),
+    correct to the last digits."""
+    quarters = np.floor(x * (2.0 / np.pi) + 0.5)
+    y = x - quarters * QUARTER[0]
+    y = y - quarters * QUARTER[1]
+    y = y - quarters * QUARTER[2]
+    z = y * y
+    s = SINE[0]
+    c = COSINE[0]
+    for power in range(1, 6):
+        s = s * z + SINE[power]
+        c = c * z + COSINE[power]
+    s = y + y * z * s
+    c = 1.0 - 0.5 * z + z * z * c
+    turn = quarters - 4.0 * np.floor(quarters * 0.25)
+    swapped = (turn == 1.0) | (turn == 3.0)
+    one, other = (s, c) if swapped else (c, s)
+    cosine = -one if (turn == 1.0) | (turn == 2.0) else one
+    sine = -other if turn >= 2.0 else other
+    return cosine, sine
+
+
+@within(error_model="numpy", fastmath={"contract"})
 def waves(angle: Any, cosine: Any, sine: Any) -> None:
-    """Cosines and sines of angles (n,), several at a time: what is left of a multiple of pi / 2 by
-    their series (Cephes), correct to the last digits."""
-    n = angle.shape[0]
-    for r in range(n):
-        x = angle[r]
-        quarters = np.floor(x * (2.0 / np.pi) + 0.5)
-        y = x - quarters * QUARTER[0]
-        y = y - quarters * QUARTER[1]
-        y = y - quarters * QUARTER[2]
-        z = y * y
-        s = SINE[0]
-        c = COSINE[0]
-        for power in range(1, 6):
-            s = s * z + SINE[power]
-            c = c * z + COSINE[power]
-        s = y + y * z * s
-        c = 1.0 - 0.5 * z + z * z * c
-        turn = quarters - 4.0 * np.floor(quarters * 0.25)
-        swapped = (turn == 1.0) | (turn == 3.0)
-        one, other = (s, c) if swapped else (c, s)
-        cosine[r] = -one if (turn == 1.0) | (turn == 2.0) else one
-        sine[r] = -other if turn >= 2.0 else other
-    for r in range(n):
+    """Cosines and sines of angles (n,), several at a time."""
+    far = 0
+    for r in range(angle.shape[0]):
+        cosine[r], sine[r] = _wave(angle[r])
+        far += not abs(angle[r]) < LARGEST_ANGLE
+    for r in range(angle.shape[0] if far else 0):
         if not abs(angle[r]) < LARGEST_ANGLE:
             cosine[r], sine[r] = np.cos(angle[r]), np.sin(angle[r])
 
 
 @within(error_model="numpy", fastmath={"contract"})
-def _outputs(units: Units, inputs: Any, outputs: Any) -> None:
-    """Write the outputs (O, n) of a network for inputs (P, n)."""
-    n, P = outputs.shape[1], inputs.shape[0]
-    angle, cosine, sine = np.empty(n), np.empty(n), np.empty(n)
-    for i in range(outputs.shape[0]):
-        outputs[i] = units.constant[i]
-        for j in range(P):
-            for r in range(n):
-                outputs[i, r] += units.linear[i, j] * inputs[j, r]
-    for h in range(units.bias.shape[0]):
-        angle[:] = units.bias[h]
+def _computed_once(units: Units, inputs: Any, alike: Any) -> tuple[Any, Any]:
+    """(H,) whether all inputs of a unit are alike (P,), and the cosines of those that have such
+    inputs (P, m, n), one after the other: of one angle each, they go through together."""
+    H = units.bias.shape[0]
+    angle, cosine, sine = np.empty(H), np.empty(H), np.empty(H)
+    is_alike, count = np.empty(H, np.bool_), 0
+    for h in range(H):
+        is_alike[h] = True
         for e in range(units.starts[h], units.starts[h + 1]):
-            j, weight = units.inputs[e], units.weights[e]
-            for r in range(n):
-                angle[r] += weight * inputs[j, r]
-        waves(angle, cosine, sine)
-        for e in range(units.ends[h], units.ends[h + 1]):
-            i, weight = units.outputs[e], units.effects[e]
-            for r in range(n):
-                outputs[i, r] += weight * cosine[r]
+            is_alike[h] = is_alike[h] and alike[units.inputs[e]]
+        if is_alike[h]:
+            angle[count] = units.bias[h]
+            for e in range(units.starts[h], units.starts[h + 1]):
+                angle[count] += units.weights[e] * inputs[units.inputs[e], 0, 0]
+            count += 1
+    waves(angle[:count], cosine, sine)
+    return is_alike, cosine
 
 
 @within(error_model="numpy", fastmath={"contract"})
-def _joint_outputs(units: Units, inputs: Any, outputs: Any) -> None:
-    """Write the outputs (O, n, B) of B networks that share their units (`_together`) for inputs (P,
-    n, B)."""
-    n, B = outputs.shape[1:]  # noqa: N806
-    angle, cosine, sine = np.empty(n * B), np.empty(n * B), np.empty(n * B)
+def _outputs(units: Units, first: int, inputs: Any, alike: Any, outputs: Any) -> None:
+    """Write the outputs (O, m, n) of m networks that share their units (`_together`), the first of
+    them and those after it, for n rows of inputs (P, m, n) each. Units whose inputs are alike (P,)
+    in all of them are computed once. No views within loops: counting who uses them takes time."""
+    _, m, n = outputs.shape
+    P, H = inputs.shape[0], units.bias.shape[0]
     for i in range(outputs.shape[0]):
-        for r in range(n):
-            for b in range(B):
-                outputs[i, r, b] = units.constant[i, b]
-            for j in range(inputs.shape[0]):
-                for b in range(B):
-                    outputs[i, r, b] += units.linear[i, j, b] * inputs[j, r, b]
-    flat, cosines = inputs.reshape(-1, n * B), cosine.reshape(n, B)
-    for h in range(units.bias.shape[0]):
-        angle[:] = units.bias[h]
-        for e in range(units.starts[h], units.starts[h + 1]):
-            j, weight = units.inputs[e], units.weights[e]
-            for r in range(n * B):
-                angle[r] += weight * flat[j, r]
-        waves(angle, cosine, sine)
+        for b in range(m):
+            for r in range(n):
+                outputs[i, b, r] = units.constant[i, first + b]
+            for j in range(P):
+                weight = units.linear[i, j, first + b]
+                for r in range(n):
+                    outputs[i, b, r] += weight * inputs[j, b, r]
+    is_alike, known = _computed_once(units, inputs, alike)
+    count, flat = 0, inputs.reshape(P, m * n)
+    angle, cosine = np.empty(m * n), np.empty((m, n))
+    cosines = cosine.reshape(m * n)
+    for h in range(H):
+        if is_alike[h]:
+            for r in range(m * n):
+                cosines[r] = known[count]
+            count += 1
+        else:
+            far, last = 0, units.starts[h + 1] - 1
+            for r in range(m * n):
+                angle[r] = units.bias[h]
+            for e in range(units.starts[h], last):
+                j, weight = units.inputs[e], units.weights[e]
+                for r in range(m * n):
+                    angle[r] += weight * flat[j, r]
+            j, weight = units.inputs[last], units.weights[last]
+            for r in range(m * n):
+                x = angle[r] + weight * flat[j, r]
+                cosines[r] = _wave(x)[0]
+                far += not abs(x) < LARGEST_ANGLE
+            for r in range(m * n if far else 0):
+                x = angle[r] + weight * flat[j, r]
+                if not abs(x) < LARGEST_ANGLE:
+                    cosines[r] = np.cos(x)
         for e in range(units.ends[h], units.ends[h + 1]):
             i = units.outputs[e]
-            for r in range(n):
-                for b in range(B):
-                    outputs[i, r, b] += units.effects[e, b] * cosines[r, b]
+            if n == 1:
+                for b in range(m):
+                    outputs[i, b, 0] += units.effects[e, first + b] * cosines[b]
+            else:
+                for b in range(m):
+                    weight = units.effects[e, first + b]
+                    for r in range(n):
+                        outputs[i, b, r] += weight * cosine[b, r]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -292,65 +327,47 @@ def spread(output: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _walk(parts: Any, path: Any, vectors: Any, actions: Any, noise: Any) -> None:
-    """Fill path (n, m + 1, D), given its beginning, by m actions (n, m) of each row, under noise
-    (n, m, O), or (1, m, O) for all rows; parts of a model as `CosineReplay` has them."""
-    location, scale, fixed, limits = parts
-    n, D = path.shape[0], path.shape[2]
-    d, O = vectors.shape[2], location.constant.shape[0]  # noqa: E741
-    own = int(noise.shape[0] > 1)
-    for start in range(0, n, LANES):
-        rows = min(LANES, n - start)
-        inputs = np.empty((D + d, rows))
-        place, wide = np.empty((O, rows)), np.empty((O, rows))
-        for r in range(rows):  # one by one: to assign slices takes twice as long to compile
-            for j in range(D):
-                inputs[j, r] = path[start + r, 0, j]
-        for t in range(actions.shape[1]):
-            for r in range(rows):
-                for j in range(d):
-                    inputs[D + j, r] = vectors[t, actions[start + r, t], j]
-            _outputs(location, inputs, place)
-            _outputs(scale, inputs, wide)
-            for i in range(O):
-                for r in range(rows):
-                    moved = place[i, r] + spread(wide[i, r]) * noise[own * (start + r), t, i]
-                    inputs[fixed + i, r] = min(max(moved, limits[i, 0]), limits[i, 1])
-            for r in range(rows):
-                for j in range(D):
-                    path[start + r, t + 1, j] = inputs[j, r]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _joint_walk(parts: Any, path: Any, vectors: Any, actions: Any, noise: Any) -> None:
     """Fill path (n, m + 1, B, D) of B models, given its beginning, by m actions (n, m) of each row,
-    under noise (B, m, O); parts as `JointReplay` has them."""
+    under noise (B, n, m, O), or (B, 1, m, O) for all rows; parts as `JointReplay` has them. Few
+    rows go through several models together."""
     location, scale, fixed, limits = parts
     n, _, B, D = path.shape  # noqa: N806
     d, O = vectors.shape[2], location.constant.shape[0]  # noqa: E741
-    together = max(LANES // B, 1)
-    for start in range(0, n, together):
-        rows = min(together, n - start)
-        inputs = np.empty((D + d, rows, B))
-        place, wide = np.empty((O, rows, B)), np.empty((O, rows, B))
-        for r in range(rows):
-            for b in range(B):
-                for j in range(D):
-                    inputs[j, r, b] = path[start + r, 0, b, j]
-        for t in range(actions.shape[1]):
-            for r in range(rows):
-                for j in range(d):
-                    for b in range(B):
-                        inputs[D + j, r, b] = vectors[t, actions[start + r, t], j]
-            _joint_outputs(location, inputs, place)
-            _joint_outputs(scale, inputs, wide)
-            for r in range(rows):
-                for b in range(B):
-                    for i in range(O):
-                        moved = place[i, r, b] + spread(wide[i, r, b]) * noise[b, t, i]
-                        moved = min(max(moved, limits[b, i, 0]), limits[b, i, 1])
-                        inputs[fixed + i, r, b] = moved
+    own, alike = int(noise.shape[1] > 1), np.empty(D + d, np.bool_)
+    most = max(1, min(n, LANES))
+    for start in range(0, n, most):
+        rows = min(most, n - start)
+        for first in range(0, B, LANES // most):
+            some = min(LANES // most, B - first)
+            inputs = np.empty((D + d, some, rows))
+            place, wide = np.empty((O, some, rows)), np.empty((O, some, rows))
+            for b in range(some):  # one by one: to assign slices takes twice as long to compile
+                for r in range(rows):
                     for j in range(D):
-                        path[start + r, t + 1, b, j] = inputs[j, r, b]
+                        inputs[j, b, r] = path[start + r, 0, first + b, j]
+            for t in range(actions.shape[1]):
+                for j in range(d):
+                    for b in range(some):
+                        for r in range(rows):
+                            inputs[D + j, b, r] = vectors[t, actions[start + r, t], j]
+                for j in range(D + d):
+                    differ = 0
+                    for b in range(some):
+                        for r in range(rows):
+                            differ += inputs[j, b, r] != inputs[j, 0, 0]
+                    alike[j] = differ == 0
+                _outputs(location, first, inputs, alike, place)
+                _outputs(scale, first, inputs, alike, wide)
+                for b in range(some):
+                    for r in range(rows):
+                        luck = own * (start + r)
+                        for i in range(O):
+                            wide_by = spread(wide[i, b, r])
+                            moved = place[i, b, r] + wide_by * noise[first + b, luck, t, i]
+                            moved = max(moved, limits[first + b, i, 0])
+                            inputs[fixed + i, b, r] = min(moved, limits[first + b, i, 1])
+                        for j in range(D):
+                            path[start + r, t + 1, first + b, j] = inputs[j, b, r]
 
 
 def gate_interval(argument: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:

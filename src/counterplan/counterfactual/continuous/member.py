@@ -207,9 +207,12 @@ def _inferred(scm: PointSCM, episode: Episode, states: FloatArray, taken: FloatA
 def _replayed(replay: Replay, states: FloatArray, observed: IntArray) -> FloatArray:
     """The observed states as the model replays them: the same but for rounding, and exactly what a
     search reaches by changing nothing."""
-    result = states.copy()
-    for t in range(len(states) - 1):
-        result[t + 1] = replay.follow(t, result[t : t + 1], observed[t : t + 1])[0]
+    if hasattr(replay, "path"):
+        result = np.asarray(replay.path(0, states[:1], observed[None])[0])
+    else:
+        result = states.copy()
+        for t in range(len(states) - 1):
+            result[t + 1] = replay.follow(t, result[t : t + 1], observed[t : t + 1])[0]
     # Each feature in its own units, beside what rounding in others can do to it.
     sizes = np.abs(states).max(axis=0)
     allowed = 1e-6 * sizes + 1e-10 * sizes.max()

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -465,12 +465,17 @@ class SequenceSetting:
         )
 
 
+# Who has an answer asks more about the same problem at once: that is not prepared again.
+@lru_cache(maxsize=1)
 def prepare_sequence(problem: Problem) -> SequenceSetting:
     """Check a continuous problem and bring it into the units of its model, or of each member."""
     members: tuple[Member, ...] = ()
     mean, share = None, problem.risk
     if share is None:
-        members = (prepare_member(problem, problem.scm),)
+        # Of a model without members what is asked of all of them is asked of it alone.
+        is_one = not getattr(problem.scm, "members", ())
+        alone = problem.scm
+        members = prepare_members(problem) if is_one else (prepare_member(problem, alone),)
     else:
         if not 0.0 < float(number_array(share, "risk")) <= 1.0:
             raise InputError(f"risk is {share}: expected a share of members above 0 and up to 1")
@@ -495,6 +500,7 @@ def prepare_sequence(problem: Problem) -> SequenceSetting:
     )
 
 
+@lru_cache(maxsize=1)
 def prepare_members(problem: Problem) -> tuple[Member, ...]:
     """The members of the model, those that infer effects for this episode; or the model itself."""
     scm: Any = problem.scm
