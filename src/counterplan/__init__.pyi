@@ -46,7 +46,6 @@ from .scm.transitions import Transitions as Transitions
 from .tables.draft import draft_schema as draft_schema
 from .tables.fit import fit as fit
 from .tables.models import load_model as load_model
-from .tables.models import save_model as save_model
 
 __version__: str
 __all__: list[str]
