@@ -49,18 +49,22 @@ from counterplan.planning.search.loop import (
 def find(tree: Any, state: State, is_root: bool) -> int | None:
     """The node of a state one step after the root's time (or the root itself), if it was met."""
     used = tree.counts[USED]
-    same = np.isclose(tree.resources[: used[IN_RESOURCES]], state.resource, 1e-12, 0.0)
-    resources = np.flatnonzero(same.all(axis=1))
+    has = _same(tree.resources[: used[IN_RESOURCES]], state.resource)
     if is_root:
         x = tree.exogenous[0, X:]
-        return 0 if 0 in resources and np.array_equal(x, state.exogenous) else None
+        return 0 if has[0] and np.array_equal(x, state.exogenous) else None
     first, count = tree.exogenous[0].view(np.uint32)[[FIRST, COUNT]]
-    places = slice(first, first + count)
-    met = np.isclose(tree.support[places], state.exogenous, 1e-12, 0.0).all(axis=1)
+    places, is_met = slice(first, first + count), np.zeros(used[IN_EXOGENOUS], dtype=bool)
+    met = tree.children[places][_same(tree.support[places], state.exogenous)]
+    is_met[met[met != NONE]] = True
     rows = tree.nodes[: used[IN_NODES]].view(np.uint32)
-    there = np.isin(rows[:, EXOGENOUS], tree.children[places][met])
-    found = np.flatnonzero(there & np.isin(rows[:, RESOURCE], resources))
+    found = np.flatnonzero(is_met[rows[:, EXOGENOUS]] & has[rows[:, RESOURCE]])
     return int(found[0]) if len(found) else None
+
+
+def _same(rows: Any, one: Any) -> Any:
+    """Which rows are the same numbers but for rounding."""
+    return (np.abs(rows - one) <= 1e-12 * np.abs(one)).all(axis=1)
 
 
 def has_room_for(tree: Any, other: Any) -> bool:
