@@ -36,12 +36,19 @@ ICU_EPISODES, SMALL_EPISODES, SEPSIS_EPISODES = 400, 1000, 300
 def main() -> int:
     """Measure, print and write everything."""
     os.environ.update(ONE_THREAD)
-    from benchmarks.cohort_problems import Cohort, icu_cohort, sepsis_cohort, small_cohort
+    from benchmarks.cohort_problems import (
+        Cohort,
+        ensemble_cohort,
+        icu_cohort,
+        sepsis_cohort,
+        small_cohort,
+    )
     from benchmarks.measure import machine
 
     if WORKER:
-        sizes = ICU_EPISODES // 2, SMALL_EPISODES // 2, SEPSIS_EPISODES // 3
-        for make, size in zip((icu_cohort, small_cohort, sepsis_cohort), sizes, strict=True):
+        sizes = ICU_EPISODES // 2, SMALL_EPISODES // 2, SEPSIS_EPISODES // 3, SEPSIS_EPISODES // 30
+        kinds = icu_cohort, small_cohort, sepsis_cohort, ensemble_cohort
+        for make, size in zip(kinds, sizes, strict=True):
             print(_worker(make(size)), flush=True)
         return 0
     load = [os.getloadavg()[0]]

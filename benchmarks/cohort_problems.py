@@ -1,5 +1,5 @@
-"""The cohorts that are timed: patients of ICU-Sepsis, episodes of a small process, and stays of the
-2023 paper's sepsis model.
+"""The cohorts that are timed: patients of ICU-Sepsis, episodes of a small process, stays of the
+2023 paper's sepsis model, and stays by a model with 16 members.
 
 The sepsis model and its episodes are read from the folder `shared` beside the repository where they
 are (see `sepsis_model`); otherwise a model is learned from simulated patients.
@@ -35,6 +35,8 @@ from experiments import synthetic
 BUDGET = 3
 NODES = 20_000
 PATIENTS = 400
+# To learn a model with members from, and how many steps of each stay are explained by it.
+LEARNED_FROM, STEPS = 1_000, 14
 SEEN_OFTEN = 20
 # As many transitions as a model keeps of its data.
 SEEN = 20_000
@@ -122,6 +124,26 @@ def sepsis_cohort(count: int) -> Cohort:
 
     steps = np.mean([len(one.episode) for one in recorded])
     return Cohort(f"{name} ({steps:.0f} steps)", scm, {"kind": "cohort"}, recorded, explain)
+
+
+def ensemble_cohort(count: int) -> Cohort:
+    """Simulated stays, cut to one length, by the smooth model learned from them, with risk."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cohort.csv"
+        sepsis.write_cohort(path, LEARNED_FROM, seed=0)
+        found = fit_cohort(path, {"learner": "smooth"})
+    long = [one for one in found.episodes if len(one) >= STEPS][:count]
+    recorded = [
+        _recorded(cp.Episode(one.states[:STEPS], one.actions[: STEPS - 1], id=f"{number}"))
+        for number, one in enumerate(long)
+    ]
+
+    def explain(episode: cp.Episode) -> Explanation:
+        choices = {"actions": sepsis.action_set(episode), "reward": sepsis.reward()}
+        return cp.explain(found.model, episode, BUDGET, limits=cp.Limits(nodes=NODES), **choices)
+
+    name = f"{len(found.model.members)} members with risk ({STEPS} steps)"
+    return Cohort(name, found.model, {"kind": "cohort"}, recorded, explain)
 
 
 def _recorded(episode: cp.Episode) -> Recorded:
