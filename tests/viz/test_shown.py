@@ -240,6 +240,30 @@ def test_plans_and_runs_say_what_is_done_in_words_and_values_with_their_unit(
     assert "buy 16 units → buy 46 units" in str(better.summary())
     for one in ("run", "answers"):
         assert "summed −pressure" in str(shown[one].summary())
+        assert "summed −pressure" in shown[one].plot().axes[0].get_xlabel()
+
+
+def test_a_frontier_says_what_its_explanations_say(shown: dict[str, Any]) -> None:
+    """Of members the worst are sought, and the mean is told, in both."""
+    best = shown["sequence"]
+    found = cp.frontier(best.problem.scm, best.episode, k_max=1, actions=best.problem.actions,
+                        reward=best.problem.reward)  # fmt: skip
+    (row,) = (row for row in found.summary().rows if row[0] == "1")
+    assert row[1] == dict(found[1].summary().facts)["with changes"]
+    assert found[1].value < found[1].factual_value + found[1].improvement
+
+
+def test_the_summary_of_a_schema_lists_what_columns_hold() -> None:
+    schema = cp.tables.read_schema({"columns": {
+        "pressure": {"role": "state", "low": 40, "high": 300},
+        "age": {"role": "fixed", "low": 0},
+        "drug": {"role": "action", "labels": ["none", "half"]},
+        "dose": {"role": "action", "levels": [0, 2.5, *range(5, 15)]},
+    }})  # fmt: skip
+    assert [row[-1] for row in schema.summary().rows] == [
+        "from 40 to 300", "from 0", "none, half", "0, 2.5, 5, 6, 7, 8, ...",
+    ]  # fmt: skip
+    assert schema.to_frame()["values"].to_list()[3][:3] == ["0", "2.5", "5"]
 
 
 def test_a_probability_is_written_as_one_in_every_view() -> None:

@@ -322,7 +322,7 @@ class Schema(Shown):
         return words[1:].removeprefix("+ ") + follows
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
+        """Plain values that JSON and TOML can hold; `read_schema` reads them back."""
         table = _unusual(self, TABLE)
         # The kind is stored only where the columns do not imply it already.
         if self.kind == implied_kind(self.of("state")):

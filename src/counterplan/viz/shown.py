@@ -17,7 +17,7 @@ import numpy as np
 
 from counterplan import viz
 from counterplan.core.result import Explanation, Frontier, Status
-from counterplan.core.shown import Drawn, Summary, telling
+from counterplan.core.shown import Drawn, Summary
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, counted
 from counterplan.viz.explained import is_policy, is_sequence
@@ -27,6 +27,9 @@ from counterplan.viz.quantity import Claim, Quantity, beyond, claim_of, share
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
+
+# Values of a column that a schema's summary lists.
+MOST_LISTED = 6
 
 
 class Look(NamedTuple):
@@ -51,7 +54,7 @@ def plot(thing: Any, **options: Any) -> Figure:
     """The figure that fits it."""
     draw = _look(thing).plot
     assert draw is not None  # only what is `Drawn` has `plot`
-    return telling(draw, title=f"{type(thing).__name__}.plot")(thing, **options)  # type: ignore[no-any-return]
+    return draw(thing, **options)
 
 
 def html(thing: Any) -> str:
@@ -152,17 +155,21 @@ def _amounts(values: Any) -> str:
     return ", ".join(f"{one:.4g}" for one in np.atleast_1d(values))
 
 
-def _explanation(found: Explanation) -> Summary:
-    quantity, claim = _quantity(found), _claim(found)
+def _expected(found: Explanation) -> float:
+    """The outcome with the changes: the mean, where the mean of the worst was sought."""
     sign = 1.0 if found.sense == "max" else -1.0
     expected = found.factual_value + sign * found.improvement
-    then = found.value if np.isnan(expected) else expected
+    return found.value if np.isnan(expected) else expected
+
+
+def _explanation(found: Explanation) -> Summary:
+    quantity, claim = _quantity(found), _claim(found)
     closed = found.status == Status.OPTIMAL
     gap = "" if closed else f" Between value and bound: {quantity.write(found.gap)}."
     facts = [
         ("outcome", f"{quantity.label}, {'higher' if found.sense == 'max' else 'lower'} is better"),
         ("as it was", quantity.write(found.factual_value)),
-        ("with changes", quantity.write(then)),
+        ("with changes", quantity.write(_expected(found))),
         ("improvement", quantity.write_gain(found.improvement)),
         *(("-inf because", one) for one in getattr(found, "barred", ())),
     ]
@@ -216,12 +223,10 @@ def _feature_names(found: Explanation, count: int) -> list[str]:
 
 def _draw_explanation(found: Explanation, **options: Any) -> Figure:
     if is_sequence(found):
-        return viz.trajectory_figure(
-            found, options.pop("labels", None) or _labels(found), **options
-        )
+        return viz.trajectory_figure(found, _labels(found), **options)
     if is_policy(found):
-        return viz.outcome_figure(found, **{"quantity": _labels(found).quantity, **options})
-    return telling(_draw_amounts, title="plot")(found, **options)  # type: ignore[no-any-return]
+        return viz.outcome_figure(found, quantity=_labels(found).quantity, **options)
+    return _draw_amounts(found)
 
 
 def _draw_amounts(found: Any) -> Figure:
@@ -271,18 +276,19 @@ def _frontier(found: Frontier[Any]) -> Summary:
     rows = []
     for one in found:
         claim = _claim(one)
-        cells = [f"{one.k}", quantity.write(one.value), quantity.write_gain(one.improvement)]
+        then = quantity.write(_expected(one))
+        cells = [f"{one.k}", then, quantity.write_gain(one.improvement)]
         verdict = claim.verdict if known else ""
         rows.append([*cells, claim.interval(quantity), verdict, str(one.status)])
     better = "higher" if first.sense == "max" else "lower"
     facts = [("outcome", f"{quantity.label}, {better} is better"),
              ("as it was", quantity.write(first.factual_value))]  # fmt: skip
-    heads = ("k", "value", "improvement", "interval", "", "search")
+    heads = ("k", "with changes", "improvement", "interval", "", "search")
     return Summary(title, facts, heads, rows)
 
 
 def _draw_frontier(found: Frontier[Any], **options: Any) -> Figure:
-    return viz.frontier_figure(found, **{"quantity": _quantity(found[0]), **options})
+    return viz.frontier_figure(found, quantity=_quantity(found[0]), **options)
 
 
 # --- Runs and answers -------------------------------------------------------------------------
@@ -342,13 +348,13 @@ def _run(run: Any) -> Summary:
     return Summary(title, facts)
 
 
-def _draw_run(run: Any, k: int | None = None, **options: Any) -> Figure:
+def _draw_run(run: Any, k: int | None = None) -> Figure:
     from counterplan.runs.task import REGRET
 
     if run.kind != REGRET:
         quantity = labels_of_run(run.model, run.explainer.layout).quantity
         done = run.results(run.budget(k)).remove(status="failed")
-        return viz.cohort_figure(done, **{"quantity": quantity, **options})
+        return viz.cohort_figure(done, quantity=quantity)
     lost = run.results().select("regret_hindsight").drop_nulls().collect()
     unit = _worth(run).unit
     return _histogram(lost.to_series().to_numpy(), Quantity("lost against hindsight", unit=unit))
@@ -372,9 +378,15 @@ def _histogram(values: Any, quantity: Quantity) -> Figure:
     return figure
 
 
+def _answered(found: Any) -> Quantity:
+    """What the outcome of answers is."""
+    known = (one.explanation for one in found if one.explanation is not None)
+    first = next(known, None)
+    return Quantity() if first is None else _quantity(first)
+
+
 def _answers(found: Any) -> Summary:
-    known = [one.explanation for one in found if one.explanation is not None]
-    quantity = _quantity(known[0]) if known else Quantity()
+    quantity = _answered(found)
     facts = [("outcome", f"{quantity.label}, higher is better")]
     return _cases("Explained episodes", [one.row() for one in found], facts, quantity)
 
@@ -386,9 +398,9 @@ def _answers_frame(found: Any) -> pl.DataFrame:
     return results_table(found, [*named])
 
 
-def _draw_answers(found: Any, **options: Any) -> Figure:
+def _draw_answers(found: Any) -> Figure:
     rows = [one.row() for one in found if one.status != "failed"]
-    return viz.cohort_figure([claim_of(row) for row in rows], **options)
+    return viz.cohort_figure([claim_of(row) for row in rows], quantity=_answered(found))
 
 
 # --- Models and schemas -----------------------------------------------------------------------
@@ -500,20 +512,28 @@ def _no_frame(model: Any) -> pl.DataFrame:
 
 def _schema(schema: Any) -> Summary:
     rows = [
-        [one.name, one.role, one.unit, one.better or "", ", ".join(map(str, one.labels or ()))]
-        for one in schema.columns
+        [one.name, one.role, one.unit, one.better or "", _may_hold(one)] for one in schema.columns
     ]
     facts = [
         ("episode", schema.episode),
         ("time", f"{schema.time}, a step is {schema.step:g} {schema.unit or 'long'}"),
         ("states", schema.kind),
     ]
-    return Summary("Schema of a table", facts, ("column", "role", "unit", "better", "names"), rows)
+    heads = ("column", "role", "unit", "better", "values")
+    return Summary("Schema of a table", facts, heads, rows)
+
+
+def _may_hold(column: Any) -> str:
+    """Its names, its levels, or its range."""
+    if listed := column.labels or tuple(f"{one:g}" for one in column.levels or ()):
+        return ", ".join([*listed[:MOST_LISTED], *["..."] * (len(listed) > MOST_LISTED)])
+    ends = (("from", column.low), ("to", column.high))
+    return " ".join(f"{word} {end:g}" for word, end in ends if end is not None)
 
 
 def _schema_frame(schema: Any) -> pl.DataFrame:
     listed = [
-        (one.name, one.role, one.unit, one.better, [*map(str, one.values or ())],
+        (one.name, one.role, one.unit, one.better, [f"{value:g}" for value in one.values or ()],
          [*map(str, one.labels or ())])
         for one in schema.columns
     ]  # fmt: skip
