@@ -342,9 +342,9 @@ def from_coefficients(
 ) -> AdditiveNoiseSCM:
     """The causal model of regressions, as R or statsmodels report them.
 
-    coefficients  of each feature's next value a mapping, term -> estimate. A term is "(Intercept)", a column,
-                  a product such as "x:dose", or a power such as "I(x^2)". A feature without an
-                  entry is fixed, and comes first in `features`
+    coefficients  of each feature's next value a mapping, term -> estimate. A term is "(Intercept)",
+                  a column, a product such as "x:dose", or a power such as "I(x^2)". A feature
+                  without an entry is fixed, and comes first in `features`
     features      the columns of states, in their order
     actions       the columns of action vectors
     """
