@@ -175,6 +175,11 @@ class Column:
             return 0.0
         return -self.weight if self.role == "cost" or self.better == "lower" else self.weight
 
+    @property
+    def unit_beside(self) -> str:
+        """Its unit, for where its name stands too: none if that ends with it, "weight [kg]"."""
+        return "" if self.name.endswith((f"({self.unit})", f"[{self.unit}]")) else self.unit
+
     def value_name(self, place: int, unit: str = "") -> str:
         """Its value number `place` in words: the label, or the level with its unit."""
         if self.labels is not None:
@@ -314,8 +319,7 @@ class Schema(Shown):
         for column in (*self.features, *self.of("reward", "cost")):
             if column.merit:
                 weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
-                said = not column.unit or column.name.endswith(f"({column.unit})")
-                unit = "" if said else f" in {column.unit}"
+                unit = f" in {column.unit_beside}" if column.unit_beside else ""
                 end = " (at the end)" if column.when == LAST else ""
                 words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{unit}{end}"
         follows = " + what usually follows" if words and self.final == VALUE else ""
@@ -385,7 +389,8 @@ class Grid:
             return self.columns[0].value_name(cell, self.columns[0].unit)
         parts = zip(self.columns, self.places(cell), strict=True)
         return ", ".join(
-            f"{column.name} {column.value_name(place, column.unit)}" for column, place in parts
+            f"{column.name} {column.value_name(place, column.unit_beside)}"
+            for column, place in parts
         )
 
     def names(self) -> list[str]:
@@ -396,7 +401,8 @@ class Grid:
         """What differs between two cells: "vasopressor 0 -> 2 µg/kg/min, fluids none -> high"."""
         before, after = self.places(observed), self.places(alternative)
         return ", ".join(
-            f"{column.name} {column.value_name(old)} -> {column.value_name(new, column.unit)}"
+            f"{column.name} {column.value_name(old)} -> "
+            f"{column.value_name(new, column.unit_beside)}"
             for column, old, new in zip(self.columns, before, after, strict=True)
             if old != new
         )
