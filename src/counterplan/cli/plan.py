@@ -328,7 +328,9 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
         from counterplan.planning.risk import Risk
 
         risk = Risk.read(options.risk)
-    found = search(problem, state, planner, clip=clip, seed=options.seed, risk=risk)
+    with cli.episode_bar() as progress:
+        more = {"clip": clip, "seed": options.seed, "risk": risk, "progress": progress}
+        found = search(problem, state, planner, **more)
     counts = found.stats["simulations"], found.stats["seconds"]
     log.info("planned by %s: %s, %d simulations in %.3g s", found.planner, found.status, *counts)
     bounds = None
@@ -380,10 +382,10 @@ def _print_decision(record: dict[str, Any], name: str) -> None:
         mean = "the mean; " if record["risk"] is not None else ""
         typer.echo(f"{'exactly':9}{_number(record['exact'])}{unit}: {mean}dynamic programming")
     sampled = f"bounds from {bounds['samples']:,} sampled futures; " if bounds else ""
-    typer.echo(
-        f"{stats['simulations']:,.0f} simulations in {1000 * stats['seconds']:.3g} ms; {sampled}"
-        f"seed {record['seed']}"
-    )
+    count, seconds = stats["simulations"], stats["seconds"]
+    what = f"{count:,.0f} simulations" if count else "planned"
+    took = f"{1000 * seconds:.3g} ms" if seconds < 1.0 else f"{seconds:,.1f} s"
+    typer.echo(f"{what} in {took}; {sampled}seed {record['seed']}")
 
 
 def _better(found: Mapping[str, Any]) -> str:

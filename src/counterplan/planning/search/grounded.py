@@ -79,6 +79,9 @@ ADVISED, LEAST_ADVISED = 4_000, 32
 RESOLVED = 2_000
 # States that a model's own optimum is asked for to value actions.
 ASKED = 1_000
+# Gap at which a policy by cuts is good enough to follow. Most of what is left is the bound's: a
+# proof takes several times as long, and hardly changes what is done.
+NEAR = 3e-3
 # By how many standard errors another policy, or the search's action, must be better.
 CLEARLY = 2.0
 
@@ -133,12 +136,17 @@ def basis_of(
                 from counterplan.planning.cuts import Cuts
 
                 name = CUTS if risk.is_mean else f"nested risk, {risk}: {CUTS}"
-                made[risk] = Basis(name, Cuts(risk=risk).prepare(problem))
+                asked = Cuts(gap=NEAR, risk=risk)
+                cuts = asked.solve(problem, progress=progress)
+                found = Basis(name, cuts.rule)
+                if cuts.relative_gap > 2.0 * NEAR and cuts.iterations < asked.iterations:
+                    return found  # stopped by the callback: the next plan may take longer
+                made[risk] = found
             return made[risk]
     with suppress(NotApplicableError):
-        found = solved(problem, state, progress, risk)
+        listed = solved(problem, state, progress, risk)
         name = "dynamic program over the flows that are offered" if is_flows else EXACT
-        return Basis(name, found.actions, found, exact=not is_flows)
+        return Basis(name, listed.actions, listed, exact=not is_flows)
     lattice, why = None, ""
     try:
         lattice = lattice_value(problem, state, risk, progress)
