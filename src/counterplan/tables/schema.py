@@ -625,7 +625,11 @@ def _wrong(key: str, value: Any) -> str | None:
         example = '"observed", "grid" or a list such as [["none", 0], ["heparin", 200]]'
         return f"{shown(value)} is none of {example}{_nearest(value, (OBSERVED, GRID))}"
     if key == "levels":
-        return _not_a_list(value, _is_finite, "finite numbers")
+        why = _not_a_list(value, _is_finite, "finite numbers")
+        names = isinstance(value, Sequence) and all(map(_is_label, value))
+        return f"{why.removesuffix('; correct it')}; names are given as `labels`" if (
+            why and names and not isinstance(value, str)
+        ) else why  # fmt: skip
     orders = ("dmy", "mdy") if key == "dates" else ()
     if key in ("ordered", "dates") and not (isinstance(value, bool) or value in orders):
         or_else = ', "dmy" or "mdy"' if orders else ""
