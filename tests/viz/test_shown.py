@@ -117,6 +117,13 @@ def test_frames_hold_the_numbers_of_results(shown: dict[str, Any]) -> None:
     assert steps["counterfactual_action"].to_list() == policy.actions.tolist()
     assert steps.filter("changed")["t"].to_list() == [one.t for one in policy.changes]
     assert frontier.to_frame()["value"].to_list() == list(frontier.values)
+    best = shown["sequence"]
+    given = best.to_frame()
+    (rows,) = shown["run"].rows_of("trajectories", [best.episode.id], 1).values()
+    for name in given.columns:
+        assert given[name].to_list() == [row[name] for row in rows]
+    then = given.filter("changed")["counterfactual_action:dose"].to_list()
+    assert then == [[0.0, 5.0, 10.0][one.alternative] for one in best.changes]
     plan = shown["plan"]
     chosen = plan.to_frame().filter("chosen")
     assert chosen["units bought"].to_list() == plan.action.tolist()

@@ -203,16 +203,40 @@ def _explanation_frame(found: Explanation) -> pl.DataFrame:
         ("", found.episode.states, both.observed if hasattr(found, "observed") else None),
         ("counterfactual_", both.states, both.actions),
     ):
-        acts = found.episode.actions if actions is None else actions
+        acts = np.asarray(found.episode.actions if actions is None else actions)
         states = np.asarray(states)
         if states.ndim == 1:
             columns[f"{side}state"] = states
         else:
             names = _feature_names(found, states.shape[1])
             columns |= {f"{side}state:{one}": states[:, i] for i, one in enumerate(names)}
-        listed = [one.tolist() if np.ndim(one) else int(one) for one in acts]
-        columns[f"{side}action"] = listed + [None] * (count - len(listed))
+        none = [None] * (count - len(acts))
+        if (doses := _doses(found, acts)) is None:
+            columns[f"{side}action"] = [*acts.tolist(), *none]
+        else:
+            columns |= {f"{side}action:{one}": [*each, *none] for one, each in doses.items()}
+        if is_policy(found):
+            mdp = found.process.setting.mdp
+            for kind, known, numbers, name in (
+                ("state", mdp.state_labels, states, mdp.state_name),
+                ("action", mdp.action_labels, acts, mdp.action_name),
+            ):
+                if known is not None:
+                    columns[f"{side}{kind}_label"] = [name(int(one)) for one in numbers]
     return _table(columns)
+
+
+def _doses(found: Explanation, acts: Any) -> dict[str, list[float]] | None:
+    """What was given at each step, by name; None where actions are no doses that are known."""
+    if not is_sequence(found):
+        return None
+    known = _labels(found)
+    if acts.ndim == 1 and not len(known.actions):
+        return None
+    vectors = acts if acts.ndim == 2 else known.actions[acts]
+    if len(known.doses) != vectors.shape[1]:
+        return None
+    return {one.name: vectors[:, i].tolist() for i, one in enumerate(known.doses)}
 
 
 def _feature_names(found: Explanation, count: int) -> list[str]:
