@@ -279,3 +279,7 @@ def test_a_probability_is_written_as_one_in_every_view() -> None:
     found = cp.frontier(icu.mdp, patient, k_max=1)
     assert "Survival probability, higher is better" in str(found.summary())
     assert found.plot().axes[0].get_ylabel() == "Survival probability"
+    # One of 716 states earns anything: a figure of all is of one colour.
+    axes = icu.mdp.plot().axes[0]
+    assert [one.get_text() for one in axes.get_yticklabels()] == ["survival"]
+    assert axes.get_ylabel() == "states that earn or cost, of 716"

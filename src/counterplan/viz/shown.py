@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Values of a column that a schema's summary lists.
 MOST_LISTED = 6
+# States that a figure of rewards names.
+MOST_PAYING = 12
 
 
 class Look(NamedTuple):
@@ -470,19 +472,26 @@ def _tabular_frame(model: Any) -> pl.DataFrame:
 
 
 def _draw_tabular(model: Any) -> Figure:
-    """What each action earns in each state."""
+    """What each action earns in each state; where few of many states earn anything, in these."""
     from matplotlib.ticker import MaxNLocator
 
     from counterplan.viz import style
 
     mdp = getattr(model, "mdp", model)
+    paying = np.flatnonzero((mdp.rewards != 0.0).any(axis=1))
+    few = 0 < len(paying) <= MOST_PAYING < mdp.n_states
+    rewards = mdp.rewards[paying] if few else mdp.rewards
     figure, axes = style.new_axes(4.6, 3.2)
     axes.grid(visible=False)
-    shades = axes.imshow(np.where(np.isfinite(mdp.rewards), mdp.rewards, np.nan), aspect="auto",
+    shades = axes.imshow(np.where(np.isfinite(rewards), rewards, np.nan), aspect="auto",
                          interpolation="nearest", cmap="cividis")  # fmt: skip
     for axis, name in ((axes.xaxis, "action"), (axes.yaxis, "state")):
         axis.set_major_locator(MaxNLocator(8, integer=True))
         axis.set_label_text(name)
+    if few:
+        shades.set_clim(min(shades.norm.vmin or 0.0, 0.0), max(shades.norm.vmax or 0.0, 0.0))
+        axes.set_yticks(range(len(paying)), [style.literal(mdp.state_name(i)) for i in paying])
+        axes.set_ylabel(f"states that earn or cost, of {mdp.n_states:,}")
     figure.colorbar(shades, ax=axes, label="reward")
     return figure
 
