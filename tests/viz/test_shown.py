@@ -283,3 +283,33 @@ def test_a_probability_is_written_as_one_in_every_view() -> None:
     axes = icu.mdp.plot().axes[0]
     assert [one.get_text() for one in axes.get_yticklabels()] == ["survival"]
     assert axes.get_ylabel() == "states that earn or cost, of 716"
+
+
+def test_own_problems_have_their_names_in_frames_and_figures() -> None:
+    """Two flows: neither is added to the other, and actions are words, not numbers of a list."""
+    flows = [cp.domains.Flow("heat pump", into="tank", most=6, pays="spot", efficiency=0.9),
+             cp.domains.Flow("district", out_of="tank", most=4, earns="spot")]  # fmt: skip
+    problem = cp.domains.Storage(
+        cp.processes.Autoregression(45.0, 0.9, 45.0, 4.0), 5,
+        cp.domains.Store("tank", 40, start=5, unit="MWh"), flows, names=["spot"], unit="EUR",
+    )  # fmt: skip
+    assert (
+        repr(problem)
+        == "Storage(title='How to fill and empty storages', horizon=5, storages=1, flows=2)"
+    )
+    assert repr(problem.process) == "Autoregression(series=1, logs=False, regimes=1)"
+    done = np.zeros((5, 2))
+    done[:3, 0] = 6.0
+    better = cp.explain(problem, cp.Episode(problem.sample_path(seed=1), done), k=2)
+    panels = better.plot().axes
+    titles = [one.get_ylabel().replace("\n", " ") for one in panels]
+    assert titles == ["spot", "heat pump (MWh)", "district (MWh)", "tank (MWh)"]
+    assert "values in EUR" in panels[-1].get_xlabel()
+    frame = better.to_frame()
+    assert frame["action:heat pump (MWh)"].to_list() == done[:, 0].tolist()
+    assert frame["counterfactual_action:district (MWh)"].to_list() == better.actions[:, 1].tolist()
+    assert {"state:spot", "counterfactual_state:tank (MWh)"} <= set(frame.columns)
+    plan = cp.plan(problem, cp.UCT(100), seed=0)
+    words = [one.get_text() for one in plan.plot().axes[0].get_yticklabels()]
+    assert {"nothing flows", "heat pump 6 MWh"} <= set(words)
+    assert "inf" not in str(plan.summary())

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from counterplan.planning.description import Axes
+
 # Values of a column that a schema's summary lists.
 MOST_LISTED = 6
 # States that a figure of rewards names.
@@ -230,8 +232,10 @@ def _explanation_frame(found: Explanation) -> pl.DataFrame:
 
 def _doses(found: Explanation, acts: Any) -> dict[str, list[float]] | None:
     """What was given at each step, by name; None where actions are no doses that are known."""
-    if not is_sequence(found):
+    if is_policy(found):
         return None
+    if not is_sequence(found):
+        return dict(zip(_axes(found).actions, acts.T.tolist(), strict=True))
     known = _labels(found)
     if acts.ndim == 1 and not len(known.actions):
         return None
@@ -244,34 +248,22 @@ def _doses(found: Explanation, acts: Any) -> dict[str, list[float]] | None:
 def _feature_names(found: Explanation, count: int) -> list[str]:
     if is_sequence(found):
         return [one.name for one in _labels(found).features]
-    return [f"{i}" for i in range(count)]
+    return [*_axes(found).observed, *_axes(found).levels][:count]
 
 
-def _draw_explanation(found: Explanation, **options: Any) -> Figure:
+def _axes(found: Any) -> Axes:
+    """What the numbers of the problem are called that was decided about."""
+    from counterplan.planning.description import axes_of
+
+    return axes_of(found.problem)
+
+
+def _draw_explanation(found: Any, **options: Any) -> Figure:
     if is_sequence(found):
         return viz.trajectory_figure(found, _labels(found), **options)
     if is_policy(found):
         return viz.outcome_figure(found, quantity=_labels(found).quantity, **options)
-    return _draw_amounts(found)
-
-
-def _draw_amounts(found: Any) -> Figure:
-    """Executed amounts beside the better ones, over the steps."""
-    from counterplan.planning.description import axes_of
-    from counterplan.viz import style
-
-    figure, axes = style.new_axes(5.6, 2.6)
-    steps = np.arange(len(found.actions))
-    for name, amounts, shade, shift in (
-        ("executed", found.observed, style.OBSERVED, -0.2),
-        ("instead", found.actions, style.COUNTERFACTUAL, 0.2),
-    ):
-        axes.bar(steps + shift, amounts.sum(axis=1), width=0.38, color=shade, label=name)
-    names = axes_of(found.problem).actions
-    axes.set_xlabel("step")
-    axes.set_ylabel(names[0] if len(names) == 1 else "amount")
-    style.legend_above(figure)
-    return figure
+    return viz.path_figure(found)
 
 
 def _numbers(found: Explanation) -> dict[str, Any]:
@@ -488,8 +480,9 @@ def _draw_tabular(model: Any) -> Figure:
     for axis, name in ((axes.xaxis, "action"), (axes.yaxis, "state")):
         axis.set_major_locator(MaxNLocator(8, integer=True))
         axis.set_label_text(name)
-    if few:
-        shades.set_clim(min(shades.norm.vmin or 0.0, 0.0), max(shades.norm.vmax or 0.0, 0.0))
+    if few:  # zero is what all others earn
+        finite = rewards[np.isfinite(rewards)]
+        shades.set_clim(finite.min(initial=0.0), finite.max(initial=0.0))
         axes.set_yticks(range(len(paying)), [style.literal(mdp.state_name(i)) for i in paying])
         axes.set_ylabel(f"states that earn or cost, of {mdp.n_states:,}")
     figure.colorbar(shades, ax=axes, label="reward")
@@ -586,10 +579,11 @@ def _plan(plan: Any) -> Summary:
         ("status", f"{plan.status}: {plan.status.advice}"),
     ]
     if plan.bounds is not None:
-        errors = plan.bounds_se
-        off = "" if errors is None else f", standard errors {' and '.join(map(write, errors))}"
-        unit = f" {_worth(plan).unit}".rstrip()
-        facts.append(("bounds", f"{Quantity().write_range(*plan.bounds)}{unit}{off}"))
+        errors = (None, None) if plan.bounds_se is None else plan.bounds_se
+        for words, end, error in zip(("at least", "at most"), plan.bounds, errors, strict=True):
+            if np.isfinite(end):
+                off = f", standard error {write(error)}" if error else ""
+                facts.append((words, f"{_worth(plan).with_unit(end)}{off}"))
     if plan.basis:
         facts.append(("stands on", plan.basis))
     order = np.argsort(-plan.visits, kind="stable")
@@ -631,25 +625,32 @@ def _plan_frame(plan: Any) -> pl.DataFrame:
 
 
 def _draw_plan(plan: Any) -> Figure:
-    """What each action is worth, with its error; the one chosen in colour."""
-    from counterplan.planning.description import axes_of
+    """What each action is worth, with its error; the one chosen in colour. Of several amounts the
+    actions are written out."""
     from counterplan.viz import style
 
     tried = np.flatnonzero(np.isfinite(plan.values))
     if not tried.size:
         raise InputError("plot: no action was tried here, so there is nothing to compare")
-    figure, axes = style.new_axes(5.0, 2.8)
-    errors = np.where(np.isfinite(plan.values_se[tried]), plan.values_se[tried], 0.0)
+    errors = 1.96 * np.where(np.isfinite(plan.values_se[tried]), plan.values_se[tried], 0.0)
     shades = [style.FULL if i == plan.index else style.SOFT_INK for i in tried]
-    places = plan.actions[tried, 0] if plan.actions.shape[1] == 1 else np.arange(len(tried))
-    axes.errorbar(places, plan.values[tried], yerr=1.96 * errors, fmt="none", ecolor=style.MUTED,
-                  label="95 % of its error")  # fmt: skip
-    axes.scatter(places, plan.values[tried], c=shades, zorder=3)
-    name = "action"
-    if plan.problem is not None and plan.actions.shape[1] == 1:
-        (name,) = axes_of(plan.problem).actions
-    axes.set_xlabel(name if plan.actions.shape[1] == 1 else "action, as listed")
-    axes.set_ylabel(_worth(plan).label)
+    worth = _worth(plan).label
+    look: dict[str, Any] = {"fmt": "none", "ecolor": style.MUTED, "label": "95 % of its error"}
+    if plan.actions.shape[1] > 1:
+        words, rows = _in_words(plan), np.arange(len(tried))
+        figure, axes = style.new_axes(5.6, max(2.2, 0.9 + 0.24 * len(tried)), grid="x")
+        axes.errorbar(plan.values[tried], rows, xerr=errors, **look)
+        axes.scatter(plan.values[tried], rows, c=shades, zorder=3)
+        axes.set_yticks(rows, [style.literal(words(plan.actions[i])) for i in tried])
+        axes.invert_yaxis()
+        axes.set_xlabel(worth)
+    else:
+        figure, axes = style.new_axes(5.0, 2.8)
+        places = plan.actions[tried, 0]
+        axes.errorbar(places, plan.values[tried], yerr=errors, **look)
+        axes.scatter(places, plan.values[tried], c=shades, zorder=3)
+        axes.set_xlabel("action" if plan.problem is None else _axes(plan).actions[0])
+        axes.set_ylabel(worth)
     style.legend_above(figure)
     return figure
 
