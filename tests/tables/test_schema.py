@@ -287,3 +287,9 @@ def test_a_unit_that_the_name_ends_with_is_not_said_beside_it() -> None:
     assert grid.name(1) == "insulin [U] 0, diet 2000 kcal"
     assert grid.change(0, 3) == "insulin [U] 0 -> 4, diet 1000 -> 2000 kcal"
     assert [one.place("4 U") for one in schema.of("action")[:1]] == [1]
+
+
+@pytest.mark.parametrize("given", [{"columns": {}}, '[columns.x]\nrole = "state"', 3])
+def test_a_schema_made_of_something_else_is_told_how(given: Any) -> None:
+    with pytest.raises(InputError, match=r"a Schema is made of columns, got .*read_schema"):
+        Schema(given)

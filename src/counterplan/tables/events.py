@@ -751,7 +751,7 @@ class _Build:
             worst = sorted(never, key=lambda one: -never[one])[:MOST_UNITS]
             told = ", ".join(f"{name} never known in {never[name]:,}" for name in worst)
             self.notes.append(
-                f"{counted(lost, 'episode')} left out that have no {counted(least, 'step')} with "
+                f"{counted(lost, 'episode')} left out, without {counted(least, 'step')} with "
                 f'everything known ({told}): say missing = "median", or leave a feature out'
             )
         if kept.is_empty():

@@ -244,6 +244,12 @@ class Schema(Shown):
     is_plain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        given: Any = self.columns
+        if not (isinstance(given, Sequence) and all(isinstance(one, Column) for one in given)):
+            raise InputError(
+                f"a Schema is made of columns, got {_kind(given)}: of a dictionary, TOML text or a "
+                "file cp.tables.read_schema(...) makes one"
+            )
         problems = schema_problems(self.as_dict())
         if problems:
             raise InputError("; ".join(f"schema, {problem}" for problem in problems[:MOST_LINES]))
