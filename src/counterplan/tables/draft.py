@@ -96,9 +96,9 @@ class Draft:
     episodes: int
 
 
-def draft_schema(path: Any) -> Schema:
+def draft_schema(table: Any) -> Schema:
     """The drafted schema of a table: a file, or a frame of polars or pandas."""
-    return draft(path).schema
+    return draft(table).schema
 
 
 def draft(table: Any) -> Draft:
