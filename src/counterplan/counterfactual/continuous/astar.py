@@ -61,8 +61,8 @@ FEW_NODES = 100_000
 # Of what a start gains, promises beyond this are of little use.
 STEEP = 2.0
 # With so few sequences bounds cost more than trying them (of single changes: with five times as
-# many); inside the data, where bounds save less, with twice as many, of several models with half.
-# Inside the data their number is an estimate: bounds are made once there are so many times more.
+# many); inside the data, where bounds save less, with twice as many. Inside the data their number is an
+# estimate: bounds are made once there are so many times more.
 FEW_SEQUENCES, MISJUDGED = 4_000, 4
 # With less time than this there may be none left for bounds then.
 TRIED_SECONDS = 2.0
@@ -551,7 +551,7 @@ class AStar:
         count, limit = _sequences(singles, most), math.inf
         if count > few and setting.is_bound and limits.seconds >= TRIED_SECONDS:
             count = _sequences(setting.single_changes, most)
-            few = FEW_SEQUENCES * 2 if setting.share is None else FEW_SEQUENCES // 2
+            few = 2 * FEW_SEQUENCES
             limit = min(MISJUDGED * count + setting.horizon, nodes - 1)
         # What stops before all is tried would have no bound to show.
         if count > few or count > nodes:
