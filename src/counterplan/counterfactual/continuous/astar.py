@@ -61,7 +61,7 @@ FEW_NODES = 100_000
 # Of what a start gains, promises beyond this are of little use.
 STEEP = 2.0
 # With so few sequences bounds cost more than trying them (of single changes: with five times as
-# many); inside the data, where bounds save less, with twice as many. Inside the data their number is an
+# many); inside the data, where bounds save less, with twice as many. Their number there is an
 # estimate: bounds are made once there are so many times more.
 FEW_SEQUENCES, MISJUDGED = 4_000, 4
 # With less time than this there may be none left for bounds then.
