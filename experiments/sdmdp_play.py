@@ -107,7 +107,7 @@ def play(study: Study, cell: Cell) -> dict[str, Any]:
         search = Unforced(planner(cell.contender.algorithm, cell.simulations))
         clips = cell.contender.clip
         played = study.played_by(cell.case, cell.contender)
-        return _kept(evaluate(played, search, episodes, clips, seed))
+        return _kept(evaluate(played, search, episodes, clip=clips, seed=seed))
     if cell.method == HINDSIGHT:
         futures = _futures(study, cell.case)
         outcomes = allocate(problem, futures.paths).values

@@ -109,7 +109,7 @@ def test_the_chance_to_do_better(seed: int, solver: Any, whole: bool) -> None:
     if whole:
         mdp, final = problem.mdp, np.random.default_rng(seed).normal(size=problem.mdp.n_states)
         own = {"admissible": mdp.admissible, "final_rewards": final}
-        ended = cp.TabularMDP.from_rows(mdp.rows, mdp.row_of, mdp.rewards, **own)
+        ended = cp.TabularMDP((mdp.rows, mdp.row_of), mdp.rewards, **own)
         problem = replace(problem, mdp=ended)
     found = problem.answer(solver=solver)
     if found is None:

@@ -88,7 +88,7 @@ def _barred(problem: Problem, rng: np.random.Generator) -> Problem:
     mdp = problem.scm.mdp
     rewards = np.where(rng.random(mdp.rewards.shape) < 0.2, -np.inf, mdp.rewards)
     parts = {"admissible": mdp.admissible, "final_rewards": mdp.final_rewards}
-    barred = cp.TabularMDP.from_rows(mdp.rows, mdp.row_of, rewards, **parts)
+    barred = cp.TabularMDP((mdp.rows, mdp.row_of), rewards, **parts)
     return replace(problem, scm=cp.GumbelMaxSCM(barred))
 
 

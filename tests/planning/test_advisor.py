@@ -112,8 +112,16 @@ def test_plan_takes_a_planner_in_the_place_of_a_state() -> None:
     found = cp.plan(STICKY, UCT(300), seed=1)
     assert found.value == cp.plan(STICKY, planner=UCT(300), seed=1).value
     assert cp.plan(STICKY, STICKY.start, UCT(300), seed=1).value == found.value
+    assert cp.plan(STICKY, UCT(300), STICKY.start, seed=1).value == found.value  # type: ignore[arg-type]
     with pytest.raises(InputError, match="two planners"):
         cp.plan(STICKY, UCT(300), UCT(200))
+
+
+def test_what_may_be_confused_is_named() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        cp.plan(STICKY, STICKY.start, UCT(20), True)  # type: ignore[misc]
+    with pytest.raises(TypeError, match="positional"):
+        cp.evaluate(STICKY, UCT(20), 2, None, 1)  # type: ignore[misc]
 
 
 def test_only_tree_searches_advise() -> None:

@@ -258,8 +258,8 @@ def test_trajectories_have_the_names_beside_the_numbers(tmp_path: Path) -> None:
     mdp = small_mdp()
     states = [f"s{number}" for number in range(mdp.n_states)]
     actions = [f"a{number}" for number in range(mdp.n_actions)]
-    named = cp.TabularMDP.from_rows(
-        mdp.rows, mdp.row_of, mdp.rewards, state_labels=states, action_labels=actions
+    named = cp.TabularMDP(
+        (mdp.rows, mdp.row_of), mdp.rewards, state_labels=states, action_labels=actions
     )
     part = part_of(discrete_episodes(mdp, 8))
     steps = table(task_of(tmp_path, named, Question((2,))).solve(part), "trajectories")
@@ -539,7 +539,7 @@ def plain(recorded: list[Recorded]) -> list[Recorded]:
 def test_discrete_files(tmp_path: Path, suffix: str, labelled: bool) -> None:
     mdp = small_mdp()
     if not labelled:
-        mdp = cp.TabularMDP.from_rows(mdp.rows, mdp.row_of, mdp.rewards)
+        mdp = cp.TabularMDP((mdp.rows, mdp.row_of), mdp.rewards)
     recorded = plain(discrete_episodes(mdp, 9))
     path = tmp_path / f"episodes{suffix}"
     write_episodes(path, [one.episode for one in recorded])

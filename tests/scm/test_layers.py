@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import counterplan as cp
@@ -178,6 +179,7 @@ def test_onnx_graphs_are_what_they_compute() -> None:
     [
         ([], "no layers"),
         (object(), "no network whose layers are known"),
+        ([(np.ones((3, 2)), np.ones(2), "tanh")], r"weights of shape \(3, 2\) and a bias of shape"),
         ("net.onnx", "is a name: give the network itself, such as onnx.load"),
         ([([[1.0, 2.0]], [0.0], "gelu")], "'gelu', whose slopes are not known"),
         ([([[1.0, np.nan]], [0.0], "tanh")], "not finite"),
@@ -201,3 +203,27 @@ def test_what_is_no_network_is_named(given: Any, message: str) -> None:
 def test_what_is_no_table_of_coefficients_is_named(told: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         cp.scm.from_coefficients(told, ["age", "x"], ["dose"])
+
+
+def test_a_frame_of_coefficients_is_told_how_it_becomes_a_mapping() -> None:
+    frame = pl.DataFrame({"term": ["(Intercept)", "x", "dose"], "estimate": [1.0, 0.8, -0.1]})
+    with pytest.raises(InputError, match="of a frame with a row for each term"):
+        cp.scm.from_coefficients(frame, ["x"], ["dose"])
+    told = {"x": dict(zip(frame["term"], frame["estimate"], strict=True))}
+    scm = cp.scm.from_coefficients(told, ["x"], ["dose"])
+    after = scm.step(np.array([[2.0]]), np.array([[3.0]]), np.zeros((1, 1)))
+    assert after == pytest.approx(1.0 + 1.6 - 0.3)
+
+
+def test_check_says_what_a_predictor_lacks() -> None:
+    """In 32 bits a row's answer depends on the rows beside it; a bare function is no model."""
+
+    def rounded(states: Any, actions: Any) -> Any:
+        noisy = np.hstack([states, actions]).mean(axis=1, keepdims=True)
+        return noisy + 1e-6 * len(states)  # as kernels that sum in another order
+
+    seen = cp.Episode(states=[[0.1], [0.4], [0.3]], actions=[0, 1])
+    with pytest.raises(AssertionError, match=r"beside other rows: .* 64 bits"):
+        check_scm(cp.AdditiveNoiseSCM(rounded), episodes=[seen], actions=ACTIONS)
+    with pytest.raises(AssertionError, match=r"cp\.scm\.from_network\(predictor\)"):
+        check_scm(rounded)  # type: ignore[arg-type]

@@ -250,6 +250,7 @@ def test_real_stays_as_events_come_back_as_they_were(tmp_path: Path) -> None:
         ({"features": {"rate": {"codes": ["HR"], "unit": "Hz"}}}, r"rate is in 'Hz', but .* 'bpm'"),
         ({"features": {"t": {"codes": ["HR"]}}}, r"two columns are called 't'"),
         ({"actions": {"fluid": {"codes": ["DRUG//fluid"]}}}, r"give either bins = 4 or levels"),
+        ({"fixed": {"male": {"codes": ["GENDER//M"], "take": "count"}}}, r"'count' is of a window"),
         ({"features": {"rate": {"code": ["HR"]}}}, r"features\.rate\.codes: Field required"),
         ({"episodes": {"window": "90d"}}, r"no episode has 2 steps"),
     ],
@@ -533,7 +534,33 @@ def test_folders_without_events_are_named(tmp_path: Path) -> None:
 
 def test_units_that_cannot_be_checked_are_told_of(tmp_path: Path) -> None:
     made = episodes_from_events(write_meds(tmp_path / "meds", events(), unit=False), CONFIG)
-    assert any("units were not checked" in line for line in made.notes)
+    assert any("units of rate, lactate, fluid were not checked" in line for line in made.notes)
+
+
+def test_codes_that_end_with_their_unit_are_taken_by_it(tmp_path: Path) -> None:
+    """As exports of MIMIC-IV have them, which have no column of units."""
+
+    def told(one: tuple[Any, ...]) -> tuple[Any, ...]:
+        code = f"{one[2]}//{one[4]}" if one[2].startswith("LAB") else one[2]
+        return (*one[:2], code, *one[3:])
+
+    rows = events()
+    coded = write_meds(tmp_path / "coded", [*map(told, rows)], unit=False)
+    made = episodes_from_events(coded, CONFIG)
+    known = episodes_from_events(write_meds(tmp_path / "known", rows), CONFIG)
+    assert made.frame.equals(known.frame)
+    assert any("units of rate, fluid were not checked" in line for line in made.notes)
+    lactate = {**CONFIG["features"]["lactate"], "convert": {}}
+    with pytest.raises(FileError, match=r"lactate is in 'mmol/L', but of its events .* in 'mg/dL'"):
+        episodes_from_events(coded, {**CONFIG, "features": {"lactate": lactate}})
+
+
+def test_who_was_born_after_the_start_has_no_age(tmp_path: Path) -> None:
+    age = {"codes": ["MEDS_BIRTH"], "take": "years", "missing": "median"}
+    born = (1, hours(5), "MEDS_BIRTH", None, None)
+    made = small(tmp_path, [*doses(10, 20), born], fixed={"age": age})
+    assert made.frame["age"].null_count() == made.frame.height
+    assert "age: 1 episode that began before it: left unknown" in made.notes
 
 
 def test_the_command_lists_codes_and_writes_table_and_schema(tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterplan.errors import CounterplanError, FileError, InputError, MistakesError
-from counterplan.tables.schema import Column, Schema, read_schema, schema_from_dict, schema_toml
+from counterplan.tables.schema import (
+    Column,
+    Grid,
+    Schema,
+    read_schema,
+    schema_from_dict,
+    schema_toml,
+)
 
 from .schema_support import SCHEMA_TOML, answer, write
 
@@ -266,3 +273,23 @@ def test_anything_is_a_schema_or_refused(document: Any) -> None:
         assert str(found).startswith("schema, ")
     else:
         assert schema_from_dict(found.as_dict()) == found
+
+
+def test_a_unit_that_the_name_ends_with_is_not_said_beside_it() -> None:
+    columns = {
+        "glucose (mmol/L)": {"role": "state", "unit": "mmol/L", "better": "lower"},
+        "insulin [U]": {"role": "action", "unit": "U", "levels": [0, 4]},
+        "diet": {"role": "action", "unit": "kcal", "levels": [1000, 2000]},
+    }
+    schema = read_schema({"columns": columns})
+    assert schema.outcome_in_words == "−glucose (mmol/L)"
+    grid = Grid(schema.of("action"))
+    assert grid.name(1) == "insulin [U] 0, diet 2000 kcal"
+    assert grid.change(0, 3) == "insulin [U] 0 -> 4, diet 1000 -> 2000 kcal"
+    assert [one.place("4 U") for one in schema.of("action")[:1]] == [1]
+
+
+@pytest.mark.parametrize("given", [{"columns": {}}, '[columns.x]\nrole = "state"', 3])
+def test_a_schema_made_of_something_else_is_told_how(given: Any) -> None:
+    with pytest.raises(InputError, match=r"a Schema is made of columns, got .*read_schema"):
+        Schema(given)

@@ -117,6 +117,13 @@ def test_frames_hold_the_numbers_of_results(shown: dict[str, Any]) -> None:
     assert steps["counterfactual_action"].to_list() == policy.actions.tolist()
     assert steps.filter("changed")["t"].to_list() == [one.t for one in policy.changes]
     assert frontier.to_frame()["value"].to_list() == list(frontier.values)
+    best = shown["sequence"]
+    given = best.to_frame()
+    (rows,) = shown["run"].rows_of("trajectories", [best.episode.id], 1).values()
+    for name in given.columns:
+        assert given[name].to_list() == [row[name] for row in rows]
+    then = given.filter("changed")["counterfactual_action:dose"].to_list()
+    assert then == [[0.0, 5.0, 10.0][one.alternative] for one in best.changes]
     plan = shown["plan"]
     chosen = plan.to_frame().filter("chosen")
     assert chosen["units bought"].to_list() == plan.action.tolist()
@@ -240,6 +247,30 @@ def test_plans_and_runs_say_what_is_done_in_words_and_values_with_their_unit(
     assert "buy 16 units → buy 46 units" in str(better.summary())
     for one in ("run", "answers"):
         assert "summed −pressure" in str(shown[one].summary())
+        assert "summed −pressure" in shown[one].plot().axes[0].get_xlabel()
+
+
+def test_a_frontier_says_what_its_explanations_say(shown: dict[str, Any]) -> None:
+    """Of members the worst are sought, and the mean is told, in both."""
+    best = shown["sequence"]
+    found = cp.frontier(best.problem.scm, best.episode, k_max=1, actions=best.problem.actions,
+                        reward=best.problem.reward)  # fmt: skip
+    (row,) = (row for row in found.summary().rows if row[0] == "1")
+    assert row[1] == dict(found[1].summary().facts)["with changes"]
+    assert found[1].value < found[1].factual_value + found[1].improvement
+
+
+def test_the_summary_of_a_schema_lists_what_columns_hold() -> None:
+    schema = cp.tables.read_schema({"columns": {
+        "pressure": {"role": "state", "low": 40, "high": 300},
+        "age": {"role": "fixed", "low": 0},
+        "drug": {"role": "action", "labels": ["none", "half"]},
+        "dose": {"role": "action", "levels": [0, 2.5, *range(5, 15)]},
+    }})  # fmt: skip
+    assert [row[-1] for row in schema.summary().rows] == [
+        "from 40 to 300", "from 0", "none, half", "0, 2.5, 5, 6, 7, 8, ...",
+    ]  # fmt: skip
+    assert schema.to_frame()["values"].to_list()[3][:3] == ["0", "2.5", "5"]
 
 
 def test_a_probability_is_written_as_one_in_every_view() -> None:
@@ -248,3 +279,37 @@ def test_a_probability_is_written_as_one_in_every_view() -> None:
     found = cp.frontier(icu.mdp, patient, k_max=1)
     assert "Survival probability, higher is better" in str(found.summary())
     assert found.plot().axes[0].get_ylabel() == "Survival probability"
+    # One of 716 states earns anything: a figure of all is of one colour.
+    axes = icu.mdp.plot().axes[0]
+    assert [one.get_text() for one in axes.get_yticklabels()] == ["survival"]
+    assert axes.get_ylabel() == "states that earn or cost, of 716"
+
+
+def test_own_problems_have_their_names_in_frames_and_figures() -> None:
+    """Two flows: neither is added to the other, and actions are words, not numbers of a list."""
+    flows = [cp.domains.Flow("heat pump", into="tank", most=6, pays="spot", efficiency=0.9),
+             cp.domains.Flow("district", out_of="tank", most=4, earns="spot")]  # fmt: skip
+    problem = cp.domains.Storage(
+        cp.processes.Autoregression(45.0, 0.9, 45.0, 4.0), 5,
+        cp.domains.Store("tank", 40, start=5, unit="MWh"), flows, names=["spot"], unit="EUR",
+    )  # fmt: skip
+    assert (
+        repr(problem)
+        == "Storage(title='How to fill and empty storages', horizon=5, storages=1, flows=2)"
+    )
+    assert repr(problem.process) == "Autoregression(series=1, logs=False, regimes=1)"
+    done = np.zeros((5, 2))
+    done[:3, 0] = 6.0
+    better = cp.explain(problem, cp.Episode(problem.sample_path(seed=1), done), k=2)
+    panels = better.plot().axes
+    titles = [one.get_ylabel().replace("\n", " ") for one in panels]
+    assert titles == ["spot", "heat pump (MWh)", "district (MWh)", "tank (MWh)"]
+    assert "values in EUR" in panels[-1].get_xlabel()
+    frame = better.to_frame()
+    assert frame["action:heat pump (MWh)"].to_list() == done[:, 0].tolist()
+    assert frame["counterfactual_action:district (MWh)"].to_list() == better.actions[:, 1].tolist()
+    assert {"state:spot", "counterfactual_state:tank (MWh)"} <= set(frame.columns)
+    plan = cp.plan(problem, cp.UCT(100), seed=0)
+    words = [one.get_text() for one in plan.plot().axes[0].get_yticklabels()]
+    assert {"nothing flows", "heat pump 6 MWh"} <= set(words)
+    assert "inf" not in str(plan.summary())

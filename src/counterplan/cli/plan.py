@@ -365,8 +365,11 @@ def _print_decision(record: dict[str, Any], name: str) -> None:
         [one["words"], _number(one["value"]), _error(one["se"]), str(one["simulations"])]
         for one in record["choices"]
     ]
-    clipped = "clipped" if record["clip"] else "not clipped"
-    cli.print_table(f"{record['planner']}, {clipped}; {_better(record)}", columns, rows)
+    if stats["simulations"]:
+        clipped = "clipped" if record["clip"] else "not clipped"
+        cli.print_table(f"{record['planner']}, {clipped}; {_better(record)}", columns, rows)
+    else:  # solved, not searched: no action was tried
+        typer.echo(_better(record))
     lines = [("planned", record["value"], record["se"], record["basis"] or record["planner"])]
     for what, name in (("at least", "lower"), ("at most", "upper")) if bounds else ():
         lines.append((what, bounds[name], bounds[f"{name}_se"], bounds[f"{name}_method"]))

@@ -14,6 +14,8 @@ from counterplan.core.shown import Drawn
 from counterplan.errors import CertificateError, InputError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from counterplan.core.episode import Episode
 
 # Whether more is better (rewards) or less (costs).
@@ -189,6 +191,19 @@ class Frontier(Drawn, Sequence[Found], Generic[Found]):
 
     def __len__(self) -> int:
         return self._count
+
+    def plot(
+        self,
+        *,
+        intervals: Sequence[Interval] | None = None,
+        guaranteed: Sequence[float] | None = None,
+    ) -> Figure:
+        """The value for each k.
+
+        intervals   for each k, the range of the value over all causal models
+        guaranteed  for each k, the best value that some policy has in every causal model
+        """
+        return self._drawn(intervals=intervals, guaranteed=guaranteed)
 
     def _facts(self) -> dict[str, object]:
         shown = ", ".join(f"{one:.6g}" for one in self.values[:6])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -142,6 +143,8 @@ def takes(*options: Any, besides: tuple[str, ...] = ()) -> Callable[[Function], 
             if name not in besides
         }  # fmt: skip
         told = [inspect.cleandoc(one.__doc__ or "").partition("\n\n")[2] for one in options]
+        for name in besides:
+            told = [re.sub(rf"(?m)^{name} .*\n(?: .*\n)*", "", text) for text in told]
         texts = [inspect.cleandoc(function.__doc__ or ""), *filter(None, told)]
         named = telling(function, [*more])
         named.__signature__ = own.replace(parameters=[*kept, *more.values()])
@@ -256,8 +259,11 @@ class Shown:
 class Drawn(Shown):
     """One with a figure that fits it."""
 
-    def plot(self, **options: Any) -> Figure:
-        """The figure that fits; options are those of the function in `viz` that draws it."""
+    def plot(self) -> Figure:
+        """The figure that fits."""
+        return self._drawn()
+
+    def _drawn(self, **options: Any) -> Figure:
         return _looks().plot(self, **options)  # type: ignore[no-any-return]
 
 

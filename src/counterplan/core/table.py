@@ -634,12 +634,21 @@ class TablePath(Base):
     encoding: str | None = None
     query: str | None = None
 
-    def __new__(cls, path: str | Path, **options: str | None) -> Self:
+    def __new__(
+        cls,
+        path: str | Path,
+        *,
+        sep: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
+        query: str | None = None,
+    ) -> Self:
         return super().__new__(cls, path)
 
     def __init__(
         self,
         path: str | Path,
+        *,
         sep: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,

@@ -348,6 +348,10 @@ class Storage(HasFutures):
     _table: _Table = field(init=False, repr=False)
     about: str = field(init=False, repr=False)
 
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("storages", "flows"))
+        return f"Storage(title={self.title!r}, horizon={self.horizon}, {parts})"
+
     def __post_init__(self) -> None:
         check_stated(self.sense, self.process, "and `values` to say what each mode means")
         horizon = whole_number(self.horizon, "horizon", minimum=1)

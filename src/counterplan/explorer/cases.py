@@ -524,7 +524,7 @@ def _about(column: Column, is_fixed: bool = False) -> dict[str, Any]:
     return {
         "name": column.name,
         "title": with_unit(column),
-        "unit": column.unit,
+        "unit": column.unit_beside,
         "fixed": is_fixed or column.role == "fixed",
         # Names alone have no order.
         "ordered": column.levels is not None or column.labels is None,

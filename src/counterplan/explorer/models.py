@@ -205,6 +205,7 @@ class Part(Told):
     """A part of states (a feature) or of actions (a dose).
 
     title     its name with the unit
+    unit      for where its name stands too
     fixed     whether it never changes
     ordered   whether more of it means anything
     better    what is: "higher" or "lower"

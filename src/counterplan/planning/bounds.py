@@ -201,6 +201,10 @@ class ValueBounds:
     upper_method: str
     samples: int
 
+    def __repr__(self) -> str:
+        ends = f"lower={self.lower:.6g} (se {self.lower_se:.3g}), upper={self.upper:.6g}"
+        return f"ValueBounds({ends} (se {self.upper_se:.3g}), samples={self.samples})"
+
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Contains V* with at least this probability, both means taken as normal."""
         if not 0.0 < confidence < 1.0:

@@ -123,6 +123,7 @@ def evaluate(
     problem: ExogenousModel,
     planner: Planner | Policy,
     episodes: int = 200,
+    *,
     clip: Clip = None,
     seed: Seed = 0,
     progress: ProgressCallback | None = None,

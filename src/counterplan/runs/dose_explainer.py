@@ -65,7 +65,7 @@ class DoseExplainer(ContinuousExplainer):
         if not (rule := super().data_rule):
             return ""
         within = [
-            f"{dose.name} within {far:.3g} {dose.unit}".rstrip()
+            f"{dose.name} within {far:.3g} {dose.unit_beside}".rstrip()
             for dose, far in zip(self.doses, self._seen[1], strict=True)
         ]
         return f"{rule}; the same is {', '.join(within)}"
@@ -176,7 +176,7 @@ class DoseExplainer(ContinuousExplainer):
         given = explanation.actions
         changed, found = explanation.indices.astype(np.bool_), list[str]()
         for dose, course, before in zip(self.doses, given.T, explanation.observed.T, strict=False):
-            unit = f" {dose.unit}".rstrip()
+            unit = f" {dose.unit_beside}".rstrip()
             moved = np.abs(np.diff(course))[changed[1:] | changed[:-1]].max(initial=0.0)
             if dose.step is not None and moved > dose.step * (1.0 + ROUNDING):
                 by = f"{dose.name} moves by {moved:.4g}{unit} from row to row"
@@ -192,14 +192,16 @@ class DoseExplainer(ContinuousExplainer):
 
     def action_name(self, action: Any) -> str:
         parts = zip(self.doses, action, strict=False)
-        return ", ".join(f"{dose.name} {dose.amount(x)} {dose.unit}".rstrip() for dose, x in parts)
+        return ", ".join(
+            f"{dose.name} {dose.amount(x)} {dose.unit_beside}".rstrip() for dose, x in parts
+        )
 
     def change_text(self, observed: Any, alternative: Any) -> str:
         both = [*zip(self.doses, observed, alternative, strict=False)]
         # What looks the same is left out, unless nothing else changes.
         told = [one for one in both if one[0].amount(one[1]) != one[0].amount(one[2])]
         return ", ".join(
-            f"{dose.name} {dose.amount(old)} -> {dose.amount(new)} {dose.unit}".rstrip()
+            f"{dose.name} {dose.amount(old)} -> {dose.amount(new)} {dose.unit_beside}".rstrip()
             for dose, old, new in told or both
         )
 

@@ -92,8 +92,8 @@ class TableOptions(TypedDict, total=False):
 
     episodes  ids of episodes, to explain no others
     workers   processes of a run in a folder
-    cluster   address of a Dask scheduler, likewise
-    again     whether to do anew what failed, likewise
+    cluster   address of a Dask scheduler, for a run in a folder
+    again     whether to do anew what failed in the folder
     """
 
     episodes: Sequence[str]

@@ -54,13 +54,13 @@ class Question:
 
     budgets   how many actions may change at most; several are answered from one frontier
     solver    exact, greedy, noisy-greedy, top-k or random
-    nodes     limits of each search, as `Limits` has them; None for none; likewise
-    seconds   and the
-    gap       between value and bound at which to stop
+    nodes     after how many nodes each search stops; None: not before it is complete
+    seconds   after how many seconds, likewise
+    gap       between value and bound at which each search stops
     max_move  by how much a dose may differ from the one given, in the units of action vectors
-    allow     rules for what may change, by the names of actions, and likewise
-    forbid    what may not, and
-    cost      what changes take of the budget
+    allow     rules, by the names of actions, for what alone may be done instead
+    forbid    rules for what may not be
+    cost      rules for what a change takes of the budget
     keep      steps that stay as they were; -1 is the last decision
     robust    whether to add the lowest and highest value over all causal models that fit
     risk      models with members: the share of them, the worst, whose mean is optimised; None: a

@@ -18,7 +18,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,6 +44,7 @@ from counterplan.runs.task import EXPLAIN, REGRET
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
     from counterplan.planning.description import Columns
     from counterplan.planning.model import ExogenousModel
@@ -149,10 +150,31 @@ class Run(Drawn, RunFolder):
         parts = f"{len(self.done)} of {self.manifest.parts}"
         return {"folder": str(self.folder), "kind": self.kind, "parts": parts}
 
-    def report(self, path: str | Path = "report.html", **options: Any) -> Path:
-        """Write the report, one page to open. Options: k, cases (how many are looked at closely),
-        case (one alone), pseudonyms, actors."""
-        higher("counterplan.viz.report").write_report(self, path, **options)
+    def plot(self, *, k: int | None = None) -> Figure:
+        """All improvements with `k` changes (None: the largest budget), or what was lost."""
+        return self._drawn(k=k)
+
+    def report(
+        self,
+        path: str | Path = "report.html",
+        *,
+        k: int | None = None,
+        cases: int | None = None,
+        case: str | None = None,
+        pseudonyms: Any = None,
+        actors: Callable[[Sequence[str]], Mapping[str, Sequence[str]]] | None = None,
+    ) -> Path:
+        """Write the report, one page to open.
+
+        k           the budget; None for the largest of the run
+        cases       how many cases have a section of their own
+        case        one case alone, by its id
+        pseudonyms  how cases are called, as `viz.report.page.Pseudonyms` says it
+        actors      who decided at each step of a case, by its id, where that is told
+        """
+        given = {"k": k, "cases": cases, "case": case, "pseudonyms": pseudonyms, "actors": actors}
+        given = {name: value for name, value in given.items() if value is not None}
+        higher("counterplan.viz.report").write_report(self, path, **given)
         return Path(path)
 
     @property
@@ -285,6 +307,8 @@ class Run(Drawn, RunFolder):
         return rows.filter(pl.col(self.id_column) == name)
 
     def episode(self, name: str) -> Recorded:
+        """An episode of the input by its id, as the table has it: `.episode`, `.times`, and what
+        else was told of it. `rows_of("trajectories", [name])` has it beside its alternatives."""
         return self.episodes([name])[name]
 
     def episodes(self, names: Iterable[str]) -> dict[str, Recorded]:

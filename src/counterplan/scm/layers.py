@@ -164,7 +164,12 @@ def _checked(layers: Iterable[tuple[Any, Any, str]]) -> Iterator[Layer]:
             given, shift = np.eye(width or 0), 0.0
         weights, bias = number_array(given, f"layer {i}"), number_array(shift, f"layer {i}, bias")
         weights = np.atleast_2d(weights)
-        bias = np.broadcast_to(np.ravel(bias) if np.size(bias) > 1 else bias, len(weights))
+        if weights.ndim != 2 or np.size(bias) not in (1, len(weights)):
+            raise InputError(
+                f"layer {i} has weights of shape {weights.shape} and a bias of shape {bias.shape}: "
+                "give (out, in) and (out,)"
+            )
+        bias = np.broadcast_to(np.ravel(bias), len(weights))
         name = CALLED.get(name, name)
         if name not in ACTIVATIONS:
             raise InputError(
@@ -172,7 +177,7 @@ def _checked(layers: Iterable[tuple[Any, Any, str]]) -> Iterator[Layer]:
                 f"are {', '.join(ACTIVATIONS)}; pass the predictor as a function, "
                 "cp.AdditiveNoiseSCM(function), which is searched without a bound"
             )
-        if weights.ndim != 2 or (width is not None and weights.shape[1] != width):
+        if width is not None and weights.shape[1] != width:
             raise InputError(
                 f"layer {i} has weights of shape {weights.shape}, but {width} numbers come in"
             )
@@ -331,18 +336,25 @@ def _products(low: FloatArray, high: FloatArray, powers: FloatArray) -> tuple[An
 
 
 def from_coefficients(
-    coefficients: Mapping[str, Mapping[str, float]],
+    coefficients: Any,
     features: Sequence[str],
     actions: Sequence[str],
 ) -> AdditiveNoiseSCM:
     """The causal model of regressions, as R or statsmodels report them.
 
-    coefficients  of each feature's next value: term -> estimate. A term is "(Intercept)", a column,
-                  a product such as "x:dose", or a power such as "I(x^2)". A feature without an
-                  entry is fixed, and comes first in `features`
+    coefficients  of each feature's next value a mapping, term -> estimate. A term is "(Intercept)",
+                  a column, a product such as "x:dose", or a power such as "I(x^2)". A feature
+                  without an entry is fixed, and comes first in `features`
     features      the columns of states, in their order
     actions       the columns of action vectors
     """
+    if not (isinstance(coefficients, Mapping) and all(
+        isinstance(one, Mapping) for one in coefficients.values()
+    )):  # fmt: skip
+        raise InputError(
+            "coefficients are a mapping for each feature, {'y': {'(Intercept)': 1, 'y': 0.8}}; "
+            "of a frame with a row for each term {'y': dict(zip(frame['term'], frame['estimate']))}"
+        )
     columns = [*features, *actions]
     if len(set(columns)) < len(columns) or not coefficients:
         raise InputError("from_coefficients: name every column once, and give some coefficients")

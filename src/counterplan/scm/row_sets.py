@@ -48,6 +48,9 @@ class RowSets:
     upper: FloatArray
     words: str = "your own limits"
 
+    def __repr__(self) -> str:
+        return f"RowSets(rows={len(self.indptr) - 1:,}, words={self.words!r})"
+
     def __post_init__(self) -> None:
         for bad in np.flatnonzero(~((self.lower >= 0.0) & (self.lower <= self.upper))):
             row = int(np.searchsorted(self.indptr, bad, side="right")) - 1

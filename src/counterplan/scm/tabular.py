@@ -137,7 +137,9 @@ class TabularMDP(Drawn):
         state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
     ) -> None:
-        """`transitions`: (S, A, S), or a list of A scipy.sparse matrices of shape (S, S)."""
+        """`transitions`: (S, A, S), or a list of A scipy.sparse matrices of shape (S, S); or rows
+        and which of them each pair has, `(model.rows, model.row_of)`: checked, but not normalised
+        again, so that what was saved is what is loaded, bit for bit."""
         rows, row_of = _given_rows(transitions)
         S, A = row_of.shape
 
@@ -158,12 +160,6 @@ class TabularMDP(Drawn):
             mass=None,
             about={},
         )
-
-    @classmethod
-    def from_rows(cls, rows: Rows, row_of: ArrayLike, rewards: ArrayLike, **parts: Any) -> Self:
-        """A model from its distinct rows as they are, such as a file stores them: checked, but not
-        normalised again, so that what was saved is what is loaded, bit for bit."""
-        return cls((rows, row_of), rewards, **parts)
 
     def with_data(
         self,

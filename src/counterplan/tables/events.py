@@ -148,6 +148,12 @@ def read_config(source: str | Path | Mapping[str, Any]) -> Config:
     for one, column in {**found.fixed, **found.features, **found.actions}.items():
         if column.convert and not column.unit:
             raise FileError(f"{name}, {one}: convert says what other units are: give `unit`, too")
+    for one, column in found.fixed.items():
+        if column.take not in ("last", "years"):
+            raise FileError(
+                f"{name}, fixed.{one}.take: {column.take!r} is of a window, and this is the last "
+                'that was known at the start; leave it out, or write take = "years"'
+            )
     for one, each in found.actions.items():
         if (each.bins is None) == (not each.levels):
             raise FileError(f"{name}, actions.{one}: give either bins = 4 or levels = [0, 5, 10]")
@@ -552,9 +558,7 @@ class _Build:
 
         stated = {n: c for n, c in self.config.columns.items() if getattr(c, "unit", "")}
         if not self.events.has_units:
-            if stated:
-                self.notes.append("units were not checked: the events have no column 'unit'")
-            return taken
+            taken = self._with_units_of_codes(taken, stated)
         value = pl.col("value")
         for name, column in self.config.columns.items():
             given = taken.filter(column=name)["unit"].drop_nulls().unique().sort().to_list()
@@ -563,6 +567,8 @@ class _Build:
                 told = f"{name} has events in {some}: say what is meant with unit and convert"
                 raise FileError(f"{self.events.name}: {told}")
         for name, column in stated.items():
+            if not self.events.has_units and not taken.filter(column=name)["unit"].count():
+                continue
             here = (pl.col("column") == name) & (pl.col("unit").fill_null("") != "")
             known = {column.unit, *column.convert}
             other = taken.filter(here & ~pl.col("unit").is_in([*known]))
@@ -584,6 +590,26 @@ class _Build:
                     .otherwise(value)
                 )  # fmt: skip
         return taken.with_columns(value.alias("value"))
+
+    def _with_units_of_codes(
+        self, taken: pl.DataFrame, stated: Mapping[str, Taken]
+    ) -> pl.DataFrame:
+        """Where no column has units, codes may end with them: LAB//50931//mg/dL. They are read as
+        such of columns one of whose codes ends with a unit that the configuration names."""
+        import polars as pl
+
+        said = pl.col("code").str.split("//").list.last()
+        read = [
+            name for name, one in stated.items()
+            if taken.filter(said.is_in([one.unit, *one.convert]), column=name).height
+        ]  # fmt: skip
+        if left := [
+            name for name, one in stated.items()
+            if name not in read and getattr(one, "take", "") != "years"
+        ]:  # fmt: skip
+            why = "the events have no column 'unit', nor do codes end with it"
+            self.notes.append(f"units of {', '.join(left)} were not checked: {why}")
+        return taken.with_columns(pl.when(pl.col("column").is_in(read)).then(said).alias("unit"))
 
     def _plausible(self, taken: pl.DataFrame) -> pl.DataFrame:
         import polars as pl
@@ -618,8 +644,13 @@ class _Build:
                 stays.select("episode_id", "start")
                 .join(rows, on="episode_id")
                 .group_by("episode_id")
-                .agg(((pl.col("start") - pl.col("time")).dt.total_microseconds() / YEAR).first())
+                .agg(((pl.col("start") - pl.col("time")).dt.total_microseconds() / YEAR).min())
             )
+            before = pl.col("start") >= 0.0
+            if many := years.filter(~before).height:
+                told = f"{name}: {counted(many, 'episode')} that began before it: left unknown"
+                self.notes.append(told)
+            years = years.filter(before)
             return frame.join(years.rename({"start": name}), on="episode_id", how="left")
         if rows["value"].null_count() == rows.height:  # what the codes themselves say
             prefixes = "|".join(re.escape(one.removesuffix("*")) for one in feature.codes)
@@ -720,7 +751,7 @@ class _Build:
             worst = sorted(never, key=lambda one: -never[one])[:MOST_UNITS]
             told = ", ".join(f"{name} never known in {never[name]:,}" for name in worst)
             self.notes.append(
-                f"{counted(lost, 'episode')} left out that have no {counted(least, 'step')} with "
+                f"{counted(lost, 'episode')} left out, without {counted(least, 'step')} with "
                 f'everything known ({told}): say missing = "median", or leave a feature out'
             )
         if kept.is_empty():

@@ -344,7 +344,7 @@ class SchemaLayout:
 
 def _dose_in_words(column: Column) -> str:
     """ "propofol 0 to 200 mg/h (up to 40 from row to row, 2000 in all)"."""
-    (low, high), unit = column.bounds, f" {column.unit}".rstrip()
+    (low, high), unit = column.bounds, f" {column.unit_beside}".rstrip()
     limits = [f"up to {column.step:g} from row to row"] if column.step is not None else []
     limits += [f"{column.total:g} in all"] if column.total is not None else []
     return f"{column.name} {low:g} to {high:g}{unit}" + (

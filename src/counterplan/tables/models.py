@@ -109,7 +109,8 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | LearnedSC
         kind = SmoothSCM if tensors.format is SMOOTH else NeuralSCM
         return kind.from_tensors(path, tensors)
     tensors = tensors_from_bytes(path, content, (TABULAR,))
-    entries, arrays = dict(tensors.entries), dict(tensors.arrays)
+    entries: dict[str, Any] = dict(tensors.entries)
+    arrays: dict[str, Any] = dict(tensors.arrays)
     about = entries.pop("about", {})
     if not isinstance(about, dict):
         raise FileError(f"{path}: about is not a mapping; save the model anew")
@@ -117,9 +118,9 @@ def model_from_bytes(path: str | Path, content: bytes) -> TabularMDP | LearnedSC
         if given is not None and not (isinstance(given, list) and set(map(type, given)) == {str}):
             raise FileError(f"{path}: {name} are not a list of texts; save the model anew")
     data = {name: arrays.pop(name, None) for name in ("visits", "counts", "mass")}
-    rows = Rows(*(arrays.pop(name) for name in ROWS))
+    given = Rows(*(arrays.pop(name) for name in ROWS)), arrays.pop("row_of")
     try:
-        return TabularMDP.from_rows(rows, **arrays, **entries).with_data(about=about, **data)
+        return TabularMDP(given, **arrays, **entries).with_data(about=about, **data)
     except InputError as problem:
         raise FileError(f"{path}: {problem}; save the model anew") from None
 

@@ -175,6 +175,11 @@ class Column:
             return 0.0
         return -self.weight if self.role == "cost" or self.better == "lower" else self.weight
 
+    @property
+    def unit_beside(self) -> str:
+        """Its unit, for where its name stands too: none if that ends with it, "weight [kg]"."""
+        return "" if self.name.endswith((f"({self.unit})", f"[{self.unit}]")) else self.unit
+
     def value_name(self, place: int, unit: str = "") -> str:
         """Its value number `place` in words: the label, or the level with its unit."""
         if self.labels is not None:
@@ -239,6 +244,12 @@ class Schema(Shown):
     is_plain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        given: Any = self.columns
+        if not (isinstance(given, Sequence) and all(isinstance(one, Column) for one in given)):
+            raise InputError(
+                f"a Schema is made of columns, got {_kind(given)}: of a dictionary, TOML text or a "
+                "file cp.tables.read_schema(...) makes one"
+            )
         problems = schema_problems(self.as_dict())
         if problems:
             raise InputError("; ".join(f"schema, {problem}" for problem in problems[:MOST_LINES]))
@@ -314,15 +325,14 @@ class Schema(Shown):
         for column in (*self.features, *self.of("reward", "cost")):
             if column.merit:
                 weight = "" if abs(column.merit) == 1.0 else f"{abs(column.merit):g} × "
-                said = not column.unit or column.name.endswith(f"({column.unit})")
-                unit = "" if said else f" in {column.unit}"
+                unit = f" in {column.unit_beside}" if column.unit_beside else ""
                 end = " (at the end)" if column.when == LAST else ""
                 words += f" {'−' if column.merit < 0 else '+ '}{weight}{column.name}{unit}{end}"
         follows = " + what usually follows" if words and self.final == VALUE else ""
         return words[1:].removeprefix("+ ") + follows
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values that JSON and TOML can hold; `schema_from_dict` reads them back."""
+        """Plain values that JSON and TOML can hold; `read_schema` reads them back."""
         table = _unusual(self, TABLE)
         # The kind is stored only where the columns do not imply it already.
         if self.kind == implied_kind(self.of("state")):
@@ -385,7 +395,8 @@ class Grid:
             return self.columns[0].value_name(cell, self.columns[0].unit)
         parts = zip(self.columns, self.places(cell), strict=True)
         return ", ".join(
-            f"{column.name} {column.value_name(place, column.unit)}" for column, place in parts
+            f"{column.name} {column.value_name(place, column.unit_beside)}"
+            for column, place in parts
         )
 
     def names(self) -> list[str]:
@@ -396,7 +407,8 @@ class Grid:
         """What differs between two cells: "vasopressor 0 -> 2 µg/kg/min, fluids none -> high"."""
         before, after = self.places(observed), self.places(alternative)
         return ", ".join(
-            f"{column.name} {column.value_name(old)} -> {column.value_name(new, column.unit)}"
+            f"{column.name} {column.value_name(old)} -> "
+            f"{column.value_name(new, column.unit_beside)}"
             for column, old, new in zip(self.columns, before, after, strict=True)
             if old != new
         )
@@ -619,7 +631,11 @@ def _wrong(key: str, value: Any) -> str | None:
         example = '"observed", "grid" or a list such as [["none", 0], ["heparin", 200]]'
         return f"{shown(value)} is none of {example}{_nearest(value, (OBSERVED, GRID))}"
     if key == "levels":
-        return _not_a_list(value, _is_finite, "finite numbers")
+        why = _not_a_list(value, _is_finite, "finite numbers")
+        names = isinstance(value, Sequence) and all(map(_is_label, value))
+        return f"{why.removesuffix('; correct it')}; names are given as `labels`" if (
+            why and names and not isinstance(value, str)
+        ) else why  # fmt: skip
     orders = ("dmy", "mdy") if key == "dates" else ()
     if key in ("ordered", "dates") and not (isinstance(value, bool) or value in orders):
         or_else = ', "dmy" or "mdy"' if orders else ""

@@ -86,7 +86,9 @@ def _check_discrete_scm(scm: DiscreteSCM, trials: int = 50, seed: Seed = 0) -> N
       probability): the model fits its MDP.
     """
     assert isinstance(scm, DiscreteSCM), (
-        f"{type(scm).__name__} needs an `mdp` and a `counterfactual_row` method"
+        f"{type(scm).__name__} needs an `mdp` and a `counterfactual_row` method; of continuous "
+        "states it is made by cp.scm.from_network(predictor), cp.AdditiveNoiseSCM(function), or as "
+        "a subclass of cp.scm.PointSCM with `infer` and `step`"
     )
     rng, mdp = generator(seed), scm.mdp
     for _ in range(trials):

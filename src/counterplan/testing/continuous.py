@@ -105,6 +105,7 @@ def check_point_scm(
     """Check a causal model with point abduction on observed episodes.
 
     * the noise that `infer` reads off a transition makes `step` reproduce it;
+    * the same rows lead to the same states;
     * features said to be fixed stay, whatever the action;
     * `replay` agrees with `step`;
     * stated Lipschitz constants hold for random pairs of states;
@@ -119,7 +120,7 @@ def check_point_scm(
     for episode in moving:
         _check_reproduction(scm, episode, vectors)
     data = _transitions(scm, moving, vectors)
-    checks = [_check_fixed, _check_constant, _check_slopes]
+    checks = [_check_same, _check_fixed, _check_constant, _check_slopes]
     if isinstance(data.scm, ElementwiseSCM):
         checks.append(_check_elementwise)
     for row in rng.integers(len(data.states), size=trials).tolist():
@@ -210,6 +211,20 @@ def _check_slopes(data: _Transitions, row: int, rng: np.random.Generator) -> Non
         assert (np.abs(rest @ direction) <= along + rounding * len(centre)).all(), (
             "the stated remainder of the slopes in a direction is too small"
         )
+
+
+def _check_same(data: _Transitions, row: int, rng: np.random.Generator) -> None:
+    """Answers are replayed, so what a row leads to may not depend on those beside it."""
+    states, actions = data.near(row, 4, rng), data.any_actions(4, rng)
+    together = data.steps(row, states, actions)
+    alone = np.concatenate([
+        data.steps(row, states[i : i + 1], actions[i : i + 1]) for i in range(len(states))
+    ])  # fmt: skip
+    off = float(np.abs(together - alone).max())
+    assert off <= TOLERANCE * (1.0 + float(np.abs(together).max())), (
+        f"the same state and action lead elsewhere, by {off:.2g}, beside other rows: predict "
+        "without chance, and in 64 bits (of PyTorch: module.double().eval())"
+    )
 
 
 def _check_elementwise(data: _Transitions, row: int, rng: np.random.Generator) -> None:

@@ -342,8 +342,8 @@ def calibration_figure(model: Any) -> Figure:
         levels, shares, steps = np.zeros(0), np.zeros((0, 0)), 0
     if not steps or shares.ndim != 2 or shares.shape[1:] != levels.shape or not shares.size:
         raise InputError(
-            "calibration_figure: the model has no record of how it predicts what was held out; fit "
-            "it anew, with episodes to hold out"
+            "calibration_figure: the model has no record of how it predicts what was held out; "
+            "cp.fit(..., learner='smooth') with episodes to hold out keeps one"
         )
     figure, axes = style.new_axes(3.6, 3.1)
     error = 1.96 * np.sqrt(levels * (1.0 - levels) / steps)

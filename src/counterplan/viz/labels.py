@@ -124,9 +124,8 @@ class Labels:
 
 
 def with_unit(column: Column) -> str:
-    """The name of a column with its unit, "map (mmHg)", also where the name says it already."""
-    said = not column.unit or column.name.endswith(f"({column.unit})")
-    return column.name if said else f"{column.name} ({column.unit})"
+    """The name of a column with its unit, "map (mmHg)", unless the name says it already."""
+    return f"{column.name} ({column.unit_beside})" if column.unit_beside else column.name
 
 
 def value_names(column: Column) -> dict[float, str]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from counterplan.counterfactual.executed.setting import AllocationExplanation
     from counterplan.planning.regret import Regret
 
 # What the numbers of a problem are called, for problems that do not say so themselves.
@@ -71,7 +72,7 @@ class RealisedPath(NamedTuple):
 
 
 def path_figure(
-    found: Regret | Rows,
+    found: Regret | AllocationExplanation | Rows,
     problem: ExogenousModel | None = None,
     path: ArrayLike | None = None,
     *,
@@ -80,12 +81,17 @@ def path_figure(
 ) -> Figure:
     """Prices (or modes), resources and decisions along one path, in panels above each other.
 
-    found    a regret, or rows of a run's `decisions` of one scenario
-    problem  the planning problem
+    found    a regret, an explanation of executed decisions, or rows of a run's `decisions` of one
+             scenario
+    problem  the planning problem; an explanation knows it
     path     (T, X) that was realised; rows know it
     state    where the path begins (default: the problem's start)
     names    titles of the numbers, for problems of one's own
     """
+    from counterplan.counterfactual.executed.setting import AllocationExplanation
+
+    if isinstance(found, AllocationExplanation):
+        return _draw_path(_of_explanation(found), names or axes_of(found.problem))
     if problem is None:
         raise InputError("path_figure: say which problem: problem=")
     titles = names or axes_of(problem)
@@ -125,6 +131,22 @@ def _of_regret(
     columns = columns_of(problem)
     seen = columns.written(exogenous, found.actions)[:, : len(columns.observed)]
     return RealisedPath(seen, players, found.expected_losses, heading)
+
+
+def _of_explanation(found: AllocationExplanation) -> RealisedPath:
+    problem, path = found.problem, found.path
+    start = State(problem.horizon - len(path), path[0], found.levels[0])
+    players = [
+        Player(f"{name}: {WRITE(value)}", mark, _journey(problem, path, start, actions))
+        for name, mark, value, actions in (
+            ("executed", OBSERVED_MARK, found.factual_value, found.observed),
+            ("instead", COUNTERFACTUAL_MARK, found.value, found.actions),
+        )
+    ]
+    columns = columns_of(problem)
+    seen = columns.written(path, found.observed)[:, : len(columns.observed)]
+    unit = axes_of(problem).unit
+    return RealisedPath(seen, players, None, f"values in {unit}" if unit else "")
 
 
 def _journey(

@@ -17,7 +17,7 @@ import numpy as np
 
 from counterplan import viz
 from counterplan.core.result import Explanation, Frontier, Status
-from counterplan.core.shown import Drawn, Summary, telling
+from counterplan.core.shown import Drawn, Summary
 from counterplan.core.validation import FloatArray
 from counterplan.errors import InputError, counted
 from counterplan.viz.explained import is_policy, is_sequence
@@ -27,6 +27,13 @@ from counterplan.viz.quantity import Claim, Quantity, beyond, claim_of, share
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
+
+    from counterplan.planning.description import Axes
+
+# Values of a column that a schema's summary lists.
+MOST_LISTED = 6
+# States that a figure of rewards names.
+MOST_PAYING = 12
 
 
 class Look(NamedTuple):
@@ -51,7 +58,7 @@ def plot(thing: Any, **options: Any) -> Figure:
     """The figure that fits it."""
     draw = _look(thing).plot
     assert draw is not None  # only what is `Drawn` has `plot`
-    return telling(draw, title=f"{type(thing).__name__}.plot")(thing, **options)  # type: ignore[no-any-return]
+    return draw(thing, **options)
 
 
 def html(thing: Any) -> str:
@@ -152,17 +159,21 @@ def _amounts(values: Any) -> str:
     return ", ".join(f"{one:.4g}" for one in np.atleast_1d(values))
 
 
-def _explanation(found: Explanation) -> Summary:
-    quantity, claim = _quantity(found), _claim(found)
+def _expected(found: Explanation) -> float:
+    """The outcome with the changes: the mean, where the mean of the worst was sought."""
     sign = 1.0 if found.sense == "max" else -1.0
     expected = found.factual_value + sign * found.improvement
-    then = found.value if np.isnan(expected) else expected
+    return found.value if np.isnan(expected) else expected
+
+
+def _explanation(found: Explanation) -> Summary:
+    quantity, claim = _quantity(found), _claim(found)
     closed = found.status == Status.OPTIMAL
     gap = "" if closed else f" Between value and bound: {quantity.write(found.gap)}."
     facts = [
         ("outcome", f"{quantity.label}, {'higher' if found.sense == 'max' else 'lower'} is better"),
         ("as it was", quantity.write(found.factual_value)),
-        ("with changes", quantity.write(then)),
+        ("with changes", quantity.write(_expected(found))),
         ("improvement", quantity.write_gain(found.improvement)),
         *(("-inf because", one) for one in getattr(found, "barred", ())),
     ]
@@ -196,51 +207,63 @@ def _explanation_frame(found: Explanation) -> pl.DataFrame:
         ("", found.episode.states, both.observed if hasattr(found, "observed") else None),
         ("counterfactual_", both.states, both.actions),
     ):
-        acts = found.episode.actions if actions is None else actions
+        acts = np.asarray(found.episode.actions if actions is None else actions)
         states = np.asarray(states)
         if states.ndim == 1:
             columns[f"{side}state"] = states
         else:
             names = _feature_names(found, states.shape[1])
             columns |= {f"{side}state:{one}": states[:, i] for i, one in enumerate(names)}
-        listed = [one.tolist() if np.ndim(one) else int(one) for one in acts]
-        columns[f"{side}action"] = listed + [None] * (count - len(listed))
+        none = [None] * (count - len(acts))
+        if (doses := _doses(found, acts)) is None:
+            columns[f"{side}action"] = [*acts.tolist(), *none]
+        else:
+            columns |= {f"{side}action:{one}": [*each, *none] for one, each in doses.items()}
+        if is_policy(found):
+            mdp = found.process.setting.mdp
+            for kind, known, numbers, name in (
+                ("state", mdp.state_labels, states, mdp.state_name),
+                ("action", mdp.action_labels, acts, mdp.action_name),
+            ):
+                if known is not None:
+                    columns[f"{side}{kind}_label"] = [name(int(one)) for one in numbers]
     return _table(columns)
+
+
+def _doses(found: Explanation, acts: Any) -> dict[str, list[float]] | None:
+    """What was given at each step, by name; None where actions are no doses that are known."""
+    if is_policy(found):
+        return None
+    if not is_sequence(found):
+        return dict(zip(_axes(found).actions, acts.T.tolist(), strict=True))
+    known = _labels(found)
+    if acts.ndim == 1 and not len(known.actions):
+        return None
+    vectors = acts if acts.ndim == 2 else known.actions[acts]
+    if len(known.doses) != vectors.shape[1]:
+        return None
+    return {one.name: vectors[:, i].tolist() for i, one in enumerate(known.doses)}
 
 
 def _feature_names(found: Explanation, count: int) -> list[str]:
     if is_sequence(found):
         return [one.name for one in _labels(found).features]
-    return [f"{i}" for i in range(count)]
+    return [*_axes(found).observed, *_axes(found).levels][:count]
 
 
-def _draw_explanation(found: Explanation, **options: Any) -> Figure:
-    if is_sequence(found):
-        return viz.trajectory_figure(
-            found, options.pop("labels", None) or _labels(found), **options
-        )
-    if is_policy(found):
-        return viz.outcome_figure(found, **{"quantity": _labels(found).quantity, **options})
-    return telling(_draw_amounts, title="plot")(found, **options)  # type: ignore[no-any-return]
-
-
-def _draw_amounts(found: Any) -> Figure:
-    """Executed amounts beside the better ones, over the steps."""
+def _axes(found: Any) -> Axes:
+    """What the numbers of the problem are called that was decided about."""
     from counterplan.planning.description import axes_of
-    from counterplan.viz import style
 
-    figure, axes = style.new_axes(5.6, 2.6)
-    steps = np.arange(len(found.actions))
-    for name, amounts, shade, shift in (
-        ("executed", found.observed, style.OBSERVED, -0.2),
-        ("instead", found.actions, style.COUNTERFACTUAL, 0.2),
-    ):
-        axes.bar(steps + shift, amounts.sum(axis=1), width=0.38, color=shade, label=name)
-    names = axes_of(found.problem).actions
-    axes.set_xlabel("step")
-    axes.set_ylabel(names[0] if len(names) == 1 else "amount")
-    style.legend_above(figure)
-    return figure
+    return axes_of(found.problem)
+
+
+def _draw_explanation(found: Any, **options: Any) -> Figure:
+    if is_sequence(found):
+        return viz.trajectory_figure(found, _labels(found), **options)
+    if is_policy(found):
+        return viz.outcome_figure(found, quantity=_labels(found).quantity, **options)
+    return viz.path_figure(found)
 
 
 def _numbers(found: Explanation) -> dict[str, Any]:
@@ -271,18 +294,19 @@ def _frontier(found: Frontier[Any]) -> Summary:
     rows = []
     for one in found:
         claim = _claim(one)
-        cells = [f"{one.k}", quantity.write(one.value), quantity.write_gain(one.improvement)]
+        then = quantity.write(_expected(one))
+        cells = [f"{one.k}", then, quantity.write_gain(one.improvement)]
         verdict = claim.verdict if known else ""
         rows.append([*cells, claim.interval(quantity), verdict, str(one.status)])
     better = "higher" if first.sense == "max" else "lower"
     facts = [("outcome", f"{quantity.label}, {better} is better"),
              ("as it was", quantity.write(first.factual_value))]  # fmt: skip
-    heads = ("k", "value", "improvement", "interval", "", "search")
+    heads = ("k", "with changes", "improvement", "interval", "", "search")
     return Summary(title, facts, heads, rows)
 
 
 def _draw_frontier(found: Frontier[Any], **options: Any) -> Figure:
-    return viz.frontier_figure(found, **{"quantity": _quantity(found[0]), **options})
+    return viz.frontier_figure(found, quantity=_quantity(found[0]), **options)
 
 
 # --- Runs and answers -------------------------------------------------------------------------
@@ -342,13 +366,13 @@ def _run(run: Any) -> Summary:
     return Summary(title, facts)
 
 
-def _draw_run(run: Any, k: int | None = None, **options: Any) -> Figure:
+def _draw_run(run: Any, k: int | None = None) -> Figure:
     from counterplan.runs.task import REGRET
 
     if run.kind != REGRET:
         quantity = labels_of_run(run.model, run.explainer.layout).quantity
         done = run.results(run.budget(k)).remove(status="failed")
-        return viz.cohort_figure(done, **{"quantity": quantity, **options})
+        return viz.cohort_figure(done, quantity=quantity)
     lost = run.results().select("regret_hindsight").drop_nulls().collect()
     unit = _worth(run).unit
     return _histogram(lost.to_series().to_numpy(), Quantity("lost against hindsight", unit=unit))
@@ -372,9 +396,15 @@ def _histogram(values: Any, quantity: Quantity) -> Figure:
     return figure
 
 
+def _answered(found: Any) -> Quantity:
+    """What the outcome of answers is."""
+    known = (one.explanation for one in found if one.explanation is not None)
+    first = next(known, None)
+    return Quantity() if first is None else _quantity(first)
+
+
 def _answers(found: Any) -> Summary:
-    known = [one.explanation for one in found if one.explanation is not None]
-    quantity = _quantity(known[0]) if known else Quantity()
+    quantity = _answered(found)
     facts = [("outcome", f"{quantity.label}, higher is better")]
     return _cases("Explained episodes", [one.row() for one in found], facts, quantity)
 
@@ -386,9 +416,9 @@ def _answers_frame(found: Any) -> pl.DataFrame:
     return results_table(found, [*named])
 
 
-def _draw_answers(found: Any, **options: Any) -> Figure:
+def _draw_answers(found: Any) -> Figure:
     rows = [one.row() for one in found if one.status != "failed"]
-    return viz.cohort_figure([claim_of(row) for row in rows], **options)
+    return viz.cohort_figure([claim_of(row) for row in rows], quantity=_answered(found))
 
 
 # --- Models and schemas -----------------------------------------------------------------------
@@ -434,19 +464,27 @@ def _tabular_frame(model: Any) -> pl.DataFrame:
 
 
 def _draw_tabular(model: Any) -> Figure:
-    """What each action earns in each state."""
+    """What each action earns in each state; where few of many states earn anything, in these."""
     from matplotlib.ticker import MaxNLocator
 
     from counterplan.viz import style
 
     mdp = getattr(model, "mdp", model)
+    paying = np.flatnonzero((mdp.rewards != 0.0).any(axis=1))
+    few = 0 < len(paying) <= MOST_PAYING < mdp.n_states
+    rewards = mdp.rewards[paying] if few else mdp.rewards
     figure, axes = style.new_axes(4.6, 3.2)
     axes.grid(visible=False)
-    shades = axes.imshow(np.where(np.isfinite(mdp.rewards), mdp.rewards, np.nan), aspect="auto",
+    shades = axes.imshow(np.where(np.isfinite(rewards), rewards, np.nan), aspect="auto",
                          interpolation="nearest", cmap="cividis")  # fmt: skip
     for axis, name in ((axes.xaxis, "action"), (axes.yaxis, "state")):
         axis.set_major_locator(MaxNLocator(8, integer=True))
         axis.set_label_text(name)
+    if few:  # zero is what all others earn
+        finite = rewards[np.isfinite(rewards)]
+        shades.set_clim(finite.min(initial=0.0), finite.max(initial=0.0))
+        axes.set_yticks(range(len(paying)), [style.literal(mdp.state_name(i)) for i in paying])
+        axes.set_ylabel(f"states that earn or cost, of {mdp.n_states:,}")
     figure.colorbar(shades, ax=axes, label="reward")
     return figure
 
@@ -500,20 +538,28 @@ def _no_frame(model: Any) -> pl.DataFrame:
 
 def _schema(schema: Any) -> Summary:
     rows = [
-        [one.name, one.role, one.unit, one.better or "", ", ".join(map(str, one.labels or ()))]
-        for one in schema.columns
+        [one.name, one.role, one.unit, one.better or "", _may_hold(one)] for one in schema.columns
     ]
     facts = [
         ("episode", schema.episode),
         ("time", f"{schema.time}, a step is {schema.step:g} {schema.unit or 'long'}"),
         ("states", schema.kind),
     ]
-    return Summary("Schema of a table", facts, ("column", "role", "unit", "better", "names"), rows)
+    heads = ("column", "role", "unit", "better", "values")
+    return Summary("Schema of a table", facts, heads, rows)
+
+
+def _may_hold(column: Any) -> str:
+    """Its names, its levels, or its range."""
+    if listed := column.labels or tuple(f"{one:g}" for one in column.levels or ()):
+        return ", ".join([*listed[:MOST_LISTED], *["..."] * (len(listed) > MOST_LISTED)])
+    ends = (("from", column.low), ("to", column.high))
+    return " ".join(f"{word} {end:g}" for word, end in ends if end is not None)
 
 
 def _schema_frame(schema: Any) -> pl.DataFrame:
     listed = [
-        (one.name, one.role, one.unit, one.better, [*map(str, one.values or ())],
+        (one.name, one.role, one.unit, one.better, [f"{value:g}" for value in one.values or ()],
          [*map(str, one.labels or ())])
         for one in schema.columns
     ]  # fmt: skip
@@ -533,10 +579,11 @@ def _plan(plan: Any) -> Summary:
         ("status", f"{plan.status}: {plan.status.advice}"),
     ]
     if plan.bounds is not None:
-        errors = plan.bounds_se
-        off = "" if errors is None else f", standard errors {' and '.join(map(write, errors))}"
-        unit = f" {_worth(plan).unit}".rstrip()
-        facts.append(("bounds", f"{Quantity().write_range(*plan.bounds)}{unit}{off}"))
+        errors = (None, None) if plan.bounds_se is None else plan.bounds_se
+        for words, end, error in zip(("at least", "at most"), plan.bounds, errors, strict=True):
+            if np.isfinite(end):
+                off = f", standard error {write(error)}" if error else ""
+                facts.append((words, f"{_worth(plan).with_unit(end)}{off}"))
     if plan.basis:
         facts.append(("stands on", plan.basis))
     order = np.argsort(-plan.visits, kind="stable")
@@ -578,25 +625,32 @@ def _plan_frame(plan: Any) -> pl.DataFrame:
 
 
 def _draw_plan(plan: Any) -> Figure:
-    """What each action is worth, with its error; the one chosen in colour."""
-    from counterplan.planning.description import axes_of
+    """What each action is worth, with its error; the one chosen in colour. Of several amounts the
+    actions are written out."""
     from counterplan.viz import style
 
     tried = np.flatnonzero(np.isfinite(plan.values))
     if not tried.size:
         raise InputError("plot: no action was tried here, so there is nothing to compare")
-    figure, axes = style.new_axes(5.0, 2.8)
-    errors = np.where(np.isfinite(plan.values_se[tried]), plan.values_se[tried], 0.0)
+    errors = 1.96 * np.where(np.isfinite(plan.values_se[tried]), plan.values_se[tried], 0.0)
     shades = [style.FULL if i == plan.index else style.SOFT_INK for i in tried]
-    places = plan.actions[tried, 0] if plan.actions.shape[1] == 1 else np.arange(len(tried))
-    axes.errorbar(places, plan.values[tried], yerr=1.96 * errors, fmt="none", ecolor=style.MUTED,
-                  label="95 % of its error")  # fmt: skip
-    axes.scatter(places, plan.values[tried], c=shades, zorder=3)
-    name = "action"
-    if plan.problem is not None and plan.actions.shape[1] == 1:
-        (name,) = axes_of(plan.problem).actions
-    axes.set_xlabel(name if plan.actions.shape[1] == 1 else "action, as listed")
-    axes.set_ylabel(_worth(plan).label)
+    worth = _worth(plan).label
+    look: dict[str, Any] = {"fmt": "none", "ecolor": style.MUTED, "label": "95 % of its error"}
+    if plan.actions.shape[1] > 1:
+        words, rows = _in_words(plan), np.arange(len(tried))
+        figure, axes = style.new_axes(5.6, max(2.2, 0.9 + 0.24 * len(tried)), grid="x")
+        axes.errorbar(plan.values[tried], rows, xerr=errors, **look)
+        axes.scatter(plan.values[tried], rows, c=shades, zorder=3)
+        axes.set_yticks(rows, [style.literal(words(plan.actions[i])) for i in tried])
+        axes.invert_yaxis()
+        axes.set_xlabel(worth)
+    else:
+        figure, axes = style.new_axes(5.0, 2.8)
+        places = plan.actions[tried, 0]
+        axes.errorbar(places, plan.values[tried], yerr=errors, **look)
+        axes.scatter(places, plan.values[tried], c=shades, zorder=3)
+        axes.set_xlabel("action" if plan.problem is None else _axes(plan).actions[0])
+        axes.set_ylabel(worth)
     style.legend_above(figure)
     return figure
 

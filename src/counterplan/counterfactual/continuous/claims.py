@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -29,9 +29,12 @@ from scipy.special import stdtr, stdtrit
 from counterplan.core.problem import Problem
 from counterplan.core.result import Change, Explanation, Interval
 from counterplan.core.reward import SumReward, reward_variance
-from counterplan.core.validation import FloatArray, IntArray
+from counterplan.core.validation import FloatArray, IntArray, Seed
 from counterplan.counterfactual.continuous.member import Member
 from counterplan.counterfactual.support import Inside, Support, sequence_support
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # What an interval is meant to hold.
 LEVEL = 0.9
@@ -70,6 +73,14 @@ class SequenceExplanation(Explanation):
     problem: Problem = field(repr=False)
     inner: FloatArray = field(repr=False)
     inside: Inside | None = field(repr=False)
+
+    def plot(self, *, feature: str | int | None = None, seed: Seed = 0) -> Figure:
+        """A feature over time, observed and with the changes.
+
+        feature  its name or number; if not given the first that says what is better
+        seed     of the samples that show how far chance may lead
+        """
+        return self._drawn(feature=feature, seed=seed)
 
     @property
     def indices(self) -> IntArray:

@@ -68,6 +68,8 @@ from counterplan.scm.gumbel import GumbelMaxSCM, table_of
 from counterplan.scm.tabular import TabularMDP, numbers
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from counterplan.scm.row_sets import RowSets
 
 # As explanations name it.
@@ -96,6 +98,10 @@ class PolicyExplanation(Explanation):
     """
 
     process: PolicyProcess = field(repr=False)
+
+    def plot(self, *, seed: Seed = 0) -> Figure:
+        """How likely each outcome is with the changes; `seed` of samples, where it takes some."""
+        return self._drawn(seed=seed)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

@@ -122,6 +122,11 @@ class Autoregression(Continuous):
     seasons: tuple[Season, ...] = ()
     clock: Clock = Clock()
 
+    def __repr__(self) -> str:
+        """Without its arrays."""
+        kind = f"series={np.size(self.phi)}, logs={self.logs}, regimes={np.shape(self.chances)[0]}"
+        return f"{type(self).__name__}({kind})"
+
     def __post_init__(self) -> None:
         initial = vector(self.initial, "initial")
         S = len(initial)

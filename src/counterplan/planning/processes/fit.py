@@ -108,6 +108,9 @@ class FittedProcess(Autoregression):
     about: dict[str, Any] = field(default_factory=dict, repr=False)
     records: dict[str, FloatArray] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        return f"FittedProcess(name={self.name!r}, names={self.names!r})"
+
     @property
     def scores(self) -> list[dict[str, Any]]:
         """Of each law: its mean log density of held-out steps, its lead over the chosen one with

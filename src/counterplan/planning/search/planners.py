@@ -653,12 +653,13 @@ def plan(
     problem: ExogenousModel,
     state: State | None = None,
     planner: Planner | None = None,
+    *,
     clip: Clip = None,
     seed: Seed = 0,
     progress: ProgressCallback | None = None,
     risk: Any = 1.0,
 ) -> Plan:
-    """Decide at a state (default: the problem's start).
+    """Decide at a state (default: the problem's start); the planner may stand in the state's place.
 
     planner  default: UCT with 1,000 simulations
     clip     leaf values are kept within the model's bounds: True, False, or with which probability
@@ -672,9 +673,9 @@ def plan(
              share). Other than the mean it is planned by dynamic programming, not by a search
     """
     if isinstance(state, Planner):
-        if planner is not None:
+        if isinstance(planner, Planner):
             raise InputError("two planners were given: plan(problem, state, planner)")
-        state, planner = None, state
+        state, planner = planner, state
     chosen = checked_planner(planner)
     place = checked_state(checked_problem(problem), state)
     is_own = not isinstance(chosen, TreePlanner) or type(chosen).begin is not TreePlanner.begin
