@@ -475,5 +475,5 @@ def dense_units(network: Network) -> Units:
     return Units(
         np.arange(H + 1) * P, np.tile(np.arange(P), H), plain(into).ravel(),
         np.arange(H + 1) * O, np.tile(np.arange(O), H), plain(network.output.T).ravel(),
-        plain(network.bias), np.zeros((O, P)), plain(network.output_bias),
+        plain(network.bias), np.zeros(H, np.bool_), np.zeros((O, P)), plain(network.output_bias),
     )  # fmt: skip
