@@ -32,7 +32,7 @@ from counterplan.scm.curvature import Layers, along
 # better (`negligible`).
 OUTWARD = 1e-13
 # So many ends are followed in the time that it takes to expand their course.
-WORTH = 12
+WORTH = 24
 
 
 class Courses(NamedTuple):
