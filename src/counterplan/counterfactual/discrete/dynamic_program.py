@@ -254,7 +254,7 @@ def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -
     after = np.zeros((n_states, 1))
     for t in range(horizon - 1, -1, -1):
         states = every[begins[t] : ends[t]]
-        spendable = k if task == LOOK_AHEAD or task == FOLLOW else (horizon - t) * dearest
+        spendable = k if task in (LOOK_AHEAD, FOLLOW) else (horizon - t) * dearest
         values = np.empty((n_states, min(k, spendable) + 1))
         where = t, states, row_of
         rows, many = needed_rows(task, game, where, k + 1, actions, place)

@@ -122,7 +122,7 @@ def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> 
     A row is filled from one end, and full after about p_o of its outcomes: so many long rows share
     one order of all states. Short ones are sorted one by one.
     """
-    (indptr, _, _, _), (doubt, sign, _) = law[1], law[5]
+    indptr, (doubt, sign, _, _) = law[1][0], law[5]
     entries, n = 0, states.shape[0]
     for row in rows:
         entries += indptr[row + 1] - indptr[row]
@@ -260,20 +260,20 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
     """(rows, columns) expectations of the first columns of values (S, C) for the row ids in `rows`.
 
     law       the believed rows (indptr, indices, probabilities); those of the limits (indptr,
-              indices, lower, upper); the former turned where sums may be quick (see `sums`), else
-              empty; (S, A) which of the limits a pair has; which of the believed rows each
-              of them has, empty where they are the same; (doubt, sign, assume); and what is kept
+              indices, lower, upper), and these turned (see `sums.lowest`) where they are long and
+              known, else empty; (S, A) which of the latter a pair has; which of the former each
+              of them has, empty where they are the same; (doubt, sign, assume, quick); and what is kept
               of the believed rows, see `KeptRows.along`
     observed  what is known of the observed pair, see `put_factual`, what it led to, and where what
               is kept of it is
     ranked    see `rank_states`
     wanted    which columns, see `gumbel.expected_values`
     """
-    believed, limits, turned, _, own, (doubt, sign, assume), (_, kept) = law
+    believed, limits, turned, _, own, (doubt, sign, assume, quick), (_, kept) = law
     (known, marks), outcome, slot = observed
     many, columns, fewer = wanted
-    worst, is_quick = np.empty((0, 0)), ranked.shape[0] > 0 and turned[0].shape[0] > 0
-    if is_quick:
+    worst, is_long = np.empty((0, 0)), ranked.shape[0] > 0 and turned[0].shape[0] > 0
+    if is_long:
         worst = lowest(known[1, outcome], believed, turned, (rows, wanted), values, ranked)
     elif doubt > 0.0:
         how = sign, assume, ranked, wanted
@@ -286,7 +286,7 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
         for i in range(rows.shape[0]):
             ids[i] = own[rows[i]]
     led = outcome, kept[max(slot, 0), : kept.shape[1] if slot >= 0 else 0]
-    if is_quick and led[1].shape[0] == 0:
+    if quick and is_long and led[1].shape[0] == 0:
         expected = means((known[0], outcome), believed, (rows, wanted), values)
     else:
         expected = expected_values(known[0], marks, led, believed, ids, values, wanted)
@@ -354,9 +354,9 @@ class Law:
         if self.sets is not None:
             limits, own = self.sets.arrays, np.empty(int(self._limited.max()) + 1, dtype=np.int32)
             own[self._limited] = self.mdp.row_of
-        dials = (doubt, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume])
-        quick = self.quick and doubt > 0.0 and self.sets is None and self.assume == "none"
-        turned = self.mdp.turned if quick else NOT_TURNED
+        dials = (doubt, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume], self.quick)
+        known = doubt > 0.0 and self.sets is None and self.assume == "none"
+        turned = self.mdp.turned if known else NOT_TURNED
         kept = KeptRows.of(self.mdp).along(self.mdp, self.episode)
         return (indptr, indices, q), limits, turned, self._limited, own, dials, kept
 

@@ -29,8 +29,10 @@ import numpy as np
 from counterplan.core.compiled import within
 from counterplan.scm.gumbel import accumulate, kernel_row, starts_before
 
-# A share of p_o below this is what rounding left over.
+# Of a row less than this is what rounding left over.
 ROUNDING = 1e-14
+# What is left of a row of which nothing has been filled yet.
+EMPTY = 2.0
 # Rows are filled side by side until but one in so many is full.
 FEW = 100
 # Columns that are summed together; a processor multiplies one more at once, which is of ones.
@@ -39,7 +41,8 @@ TOGETHER = 3
 
 @within
 def lowest(least: float, table: Any, turned: Any, asked: Any, values: Any, ranked: Any) -> Any:
-    """(rows, columns) the lowest expectations of the first columns of values (S, C).
+    """(rows, columns) the lowest expectations of the first columns of values (S, C), to the last
+    digit what `laws.extreme_values` gives.
 
     least   p_o
     table   rows (indptr, indices, q), and turned, by state, see `tabular.turned_rows`
@@ -48,14 +51,15 @@ def lowest(least: float, table: Any, turned: Any, asked: Any, values: Any, ranke
     ranked  (columns, n) by rising values the states that rows lead to
     """
     (begins, owners, probabilities), (rows, (many, columns, fewer)) = turned, asked
-    n_rows, full = table[0].shape[0] - 1, ROUNDING * least
-    left, total, open_ones = np.zeros(n_rows), np.zeros(n_rows), np.empty(n_rows, dtype=np.uint32)
-    result, rank = np.empty((rows.shape[0], columns)), np.empty(values.shape[0], dtype=np.int64)
+    n_rows = table[0].shape[0] - 1
+    # What is left of each row, its sum, and its first and last value.
+    left, cells, open_ones = np.zeros(n_rows), np.empty((n_rows, 3)), np.empty(n_rows, np.uint32)
+    result, rank = np.empty((rows.shape[0], columns)), np.full(values.shape[0], -1)
     for c in range(columns):
         count, line, passed = rows.shape[0] if c < fewer else many, ranked[c], 0
         unfilled = count
         for i in range(count):
-            left[rows[i]], total[rows[i]] = least, 0.0
+            left[rows[i]], cells[rows[i], 0] = EMPTY, 0.0
         while passed < line.shape[0] and unfilled > count // FEW:
             state = line[passed]
             passed += 1
@@ -63,41 +67,54 @@ def lowest(least: float, table: Any, turned: Any, asked: Any, values: Any, ranke
             n_open, value = np.uint64(0), values[state, c]
             for x in range(np.uint64(begins[state]), np.uint64(begins[state + 1])):
                 open_ones[n_open] = x
-                n_open += np.uint64(left[np.uint32(owners[x])] > full)
-            for i in range(n_open):
-                row = np.uint32(owners[open_ones[i]])
-                share = min(left[row], probabilities[open_ones[i]])
-                rest = left[row] - share
+                n_open += np.uint64(left[np.uint32(owners[x])] > ROUNDING)
+            for x in open_ones[:n_open]:
+                row = np.uint32(owners[x])
+                rest = _pour(row, probabilities[x] / least, value, left[row], cells)
                 left[row] = rest
-                total[row] += share * value
-                unfilled -= np.int64(rest <= full)
+                unfilled -= np.int64(rest <= ROUNDING)
         for i in range(line.shape[0] if unfilled else 0):
             rank[line[i]] = i
         for i in range(count):
             row = rows[i]
-            if left[row] > full:
-                total[row] += _filled_on(row, left[row], table, values, c, rank, passed)
-            result[i, c], left[row] = total[row] / least, 0.0
+            if left[row] > ROUNDING:
+                _fill_on(row, least, table, values, c, (rank, passed), left, cells)
+            total, first, last = cells[row, 0], cells[row, 1], cells[row, 2]
+            if left[row] > 0.0:
+                total += left[row] * last
+            # A mean lies between what it is a mean of, whatever rounding says.
+            result[i, c] = min(max(total, min(first, last)), max(first, last))
+            left[row] = 0.0
     return result
 
 
 @within
-def _filled_on(
-    row: int, rest: float, table: Any, values: Any, c: int, rank: Any, passed: int
-) -> float:
-    """What a row that is not full adds up to from a place in the line on: by taking again and again
-    the first of its states that are left."""
-    (indptr, indices, q), total, last = table, 0.0, 0.0
-    while rest > 0.0:
-        place, entry = rank.shape[0], -1
+def _pour(row: Any, cap: float, value: float, rest: float, cells: Any) -> float:
+    """Fill a row, of which there is a rest, with an outcome, up to its largest c_i; what is left."""
+    cells[row, 1] = value if rest == EMPTY else cells[row, 1]
+    cells[row, 2] = value
+    rest = min(rest, 1.0)
+    share = min(rest, cap)
+    cells[row, 0] += share * value
+    return rest - share
+
+
+@within
+def _fill_on(
+    row: int, least: float, table: Any, values: Any, c: int, place: Any, left: Any, cells: Any
+) -> None:
+    """Fill one row from a place in the line on, by taking again and again the first of its states
+    that are left."""
+    (indptr, indices, q), (rank, passed) = table, place
+    while left[row] > ROUNDING:
+        at, entry = rank.shape[0], -1
         for j in range(indptr[row], indptr[row + 1]):
-            if passed <= rank[indices[j]] < place:
-                place, entry = rank[indices[j]], j
+            if passed <= rank[indices[j]] < at:
+                at, entry = rank[indices[j]], j
         if entry < 0:  # rows add up to nearly one
             break
-        share, last = min(rest, q[entry]), values[indices[entry], c]
-        total, rest, passed = total + share * last, rest - share, place + 1
-    return total + rest * last if rest > 0.0 else total
+        left[row] = _pour(row, q[entry] / least, values[indices[entry], c], left[row], cells)
+        passed = at + 1
 
 
 @within
