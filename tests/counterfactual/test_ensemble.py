@@ -17,7 +17,7 @@ import counterplan as cp
 from counterplan.core.limits import Limits
 from counterplan.core.problem import Problem
 from counterplan.core.reward import EpisodeReward
-from counterplan.counterfactual.continuous import astar
+from counterplan.counterfactual.continuous import astar, last_change
 from counterplan.counterfactual.continuous.claims import TOLERATED
 from counterplan.counterfactual.continuous.first_order import FirstOrder
 from counterplan.counterfactual.continuous.last_change import LastChange
@@ -257,15 +257,15 @@ def test_a_bound_that_explodes_is_no_more_than_limits_allow() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000))
-def test_no_end_earns_more_than_its_bound(seed: int) -> None:
-    """From every state that two changes lead to, at every step after them."""
+@given(seed=st.integers(0, 10_000), worth=st.sampled_from([0, 1, 4]))
+def test_no_end_earns_more_than_its_bound(seed: int, worth: int) -> None:
+    """From every state that two changes lead to, at every step after them, over boxes that are cut
+    down to a few states or to single ones."""
     asked = steep_question(seed, horizon=6, k=3)
     if seed % 3:
         asked = replace(smooth_question(seed, k=3), scm=smooth_question(seed).scm.members[0])
     setting = prepare_sequence(asked)
     rng, bound, T = np.random.default_rng(seed), LastChange(setting), setting.horizon
-    assert bound.finished
     sequences = np.repeat(setting.observed[None], 30, axis=0)
     steps = rng.integers(T - 1, size=(30, 2))
     sequences[np.arange(30)[:, None], steps] = rng.integers(4, size=(30, 2))
@@ -276,8 +276,11 @@ def test_no_end_earns_more_than_its_bound(seed: int) -> None:
             continue
         nothing, may = np.full(len(rows), -np.inf), rng.random((len(rows), 4)) < 0.7
         may &= setting.allowed[t] & (np.arange(4) != setting.observed[t])
-        promise = bound.upper(t, paths[rows, t], nothing, may)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(last_change, "WORTH", worth)
+            promise = bound.upper(t, paths[rows, t], nothing, may)
         assert (promise[~may] == -np.inf).all()
+        assert (promise[:, may.sum(axis=0) > worth] < np.inf).all()
         for action in range(4):
             taken = np.repeat(setting.observed[None, t:], len(rows), axis=0)
             taken[:, 0] = action

@@ -18,8 +18,19 @@ from counterplan.domains.hybrid import THREE_MODES, HybridConfig
 from counterplan.errors import InfeasibleError, InputError, NotApplicableError
 from counterplan.planning import exact_value as exact_module
 from counterplan.planning.exact_value import Solution, exact_value
-from counterplan.planning.model import Allocation, Sense, State
-from counterplan.planning.policies import Greedy, OpenLoop, Optimal, Resolve, Rule, futures, played
+from counterplan.planning.lattice_value import OnLattice
+from counterplan.planning.least_squares import LeastSquares
+from counterplan.planning.model import Allocation, Sense, State, estimate
+from counterplan.planning.policies import (
+    Greedy,
+    OpenLoop,
+    Optimal,
+    Resolve,
+    Rule,
+    follow,
+    futures,
+    played,
+)
 from counterplan.planning.processes.base import draw_paths
 from counterplan.planning.processes.prices import GBM
 from counterplan.planning.regret import benchmark, regret
@@ -330,6 +341,43 @@ def test_regression_where_nothing_is_exact() -> None:
     assert found.certificate.bound == pytest.approx(found.hindsight, rel=1e-9)
     with pytest.raises(NotApplicableError, match="pass a policy to compare with"):
         regret(stock, path[1:], [5, 0], state=State(1, path[1], np.array([5.0])))
+
+
+class OwnPrices:
+    """A process of a user's own, in plain Python; it counts how often it was asked."""
+
+    start = np.array([20.0])
+
+    def __init__(self) -> None:
+        self.asked = [0]
+
+    def draw(self, t: int, x: FloatArray, generator: np.random.Generator) -> FloatArray:
+        self.asked[0] += 1
+        return 20.0 + 0.8 * (x - 20.0) + generator.normal(size=x.shape)
+
+    def sample_paths(self, n: int, steps: int, seed: Any = 0, t: int = 0, start: Any = None) -> Any:
+        return draw_paths(self, n, steps, seed, t, start)
+
+    def mean_path(self, steps: int, t: int = 0, start: Any = None) -> FloatArray:
+        first = self.start if start is None else np.asarray(start)
+        return 20.0 + 0.8 ** np.arange(steps)[:, None] * (first - 20.0)
+
+
+def test_an_own_process_is_judged_by_a_lattice_made_once() -> None:
+    process = OwnPrices()
+    stock = cp.ExogenousMDP(process, [[1.0]], Resource(4), [(0, 1)] * 8)
+    paths = stock.sample_paths(2, seed=1)
+    sold = np.array([1.0, 1, 1, 1, 0, 0, 0, 0])
+    first = regret(stock, paths[0], sold)
+    assert (first.policy, first.expected_regret) == ("lattice", None)
+    made = process.asked[0]
+    assert regret(stock, paths[1], sold).policy == "lattice"
+    assert process.asked[0] == made
+    # Without foresight it is as good as regression, on the same futures.
+    fresh = stock.sample_paths(300, seed=2)
+    gains = [follow(stock, one.prepare(stock), fresh) for one in (OnLattice(), LeastSquares(500))]
+    gain = estimate(gains[0] - gains[1])
+    assert gain.mean > -3.0 * gain.se
 
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {

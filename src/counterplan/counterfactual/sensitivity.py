@@ -36,8 +36,6 @@ from counterplan.errors import InputError
 
 RHOS = np.linspace(1.0, -1.0, 21)
 GAMMAS = np.linspace(0.0, 5.0, 21)
-# Where the rhos are taken apart, to look at few at a time.
-RHOS_AT_ONCE = (4, 8, 12, 16)
 # Of the noise's standard deviation: how far to look for the direction that is worse.
 STEP = 1e-3
 
@@ -119,7 +117,8 @@ def sensitivity(
     """How much of an explanation of continuous states rests on what no data can tell.
 
     scm    the model that it is by; its members, where it has some
-    draws  of fresh noise for each rho
+    draws  of fresh noise for each rho and member, half of them the opposites of the others: what
+           is linear in luck has no error
     """
     found = _by_member(scm, episode, explanation, draws, seed)
     return Sensitivity(
@@ -136,13 +135,9 @@ def sensitivity(
 def tipping_points(
     scm: Any, episode: Episode, explanation: SequenceExplanation, draws: int = 200, seed: Seed = 0
 ) -> tuple[float | None, float | None]:
-    """The tipping rho and the tipping gamma of `sensitivity` alone: of rho, no more is looked at
-    than it takes."""
-    found, means = _by_member(scm, episode, explanation, draws, seed), np.empty(0)
-    for some in np.split(RHOS, RHOS_AT_ONCE):
-        means = np.append(means, np.mean([one.at_rho(some) for one in found], axis=0))
-        if (means <= 0.0).any():
-            break
+    """The tipping rho and the tipping gamma of `sensitivity` alone."""
+    found = _by_member(scm, episode, explanation, draws, seed)
+    means = np.mean([one.at_rho(RHOS) for one in found], axis=0)
     worst = np.mean([one.at_gamma(1.0) for one in found], axis=0)
     return _crossing(RHOS, means), _crossing(GAMMAS, worst)
 
@@ -165,8 +160,9 @@ def _by_member(
     if problem.scm is not scm or problem.episode is not episode:
         problem = replace(problem, scm=scm, episode=episode)
     members = prepare_members(problem)
-    fresh = rng.standard_normal((count, len(episode) - 1, _moving(members[0].scm)))
-    return [_Doubted(one, explanation.indices, fresh) for one in members]
+    shape = len(members), (count + 1) // 2, len(episode) - 1, _moving(members[0].scm)
+    pairs = zip(members, rng.standard_normal(shape), strict=True)
+    return [_Doubted(one, explanation.indices, np.concatenate([x, -x])) for one, x in pairs]
 
 
 def _moving(scm: Any) -> int:

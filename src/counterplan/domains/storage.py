@@ -640,9 +640,10 @@ class Storage(HasFutures):
             if abs(amount) > SMALL:
                 parts.append(f"{one.name} {amount:.4g} {unit}".rstrip())
         rest = int(self._table.first[-1])
-        for name, amount in zip(list(self._table.labels)[rest:], action[rest:], strict=True):
+        labels = list(self._table.labels.items())[rest:]
+        for (name, unit), amount in zip(labels, action[rest:], strict=True):
             if abs(amount) > SMALL:
-                parts.append(f"{name} {amount:.4g}")
+                parts.append(f"{name} {amount:.4g} {unit}".rstrip())
         return ", ".join(parts) or "nothing flows"
 
     def _levels_in_words(self, resource: FloatArray) -> str:

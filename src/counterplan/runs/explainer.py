@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 STATE, ACTION = "state", "action"
 # The doubt of the exact solver unless another is asked for.
 DEFAULT_DOUBT = 0.2
-# Draws of luck behind a tipping rho: with 200 it takes longer than the search.
-TIPPING_DRAWS = 50
+# Draws of luck behind a tipping rho: half of them opposites, they tell more than 50 that are not.
+TIPPING_DRAWS = 8
 # Intervals of a value by the causal models that are admitted, see `value_interval`.
 INTERVALS = {"interval": "none", "stable": "stable", "monotone": "monotone"}
 # Sets of rules that a model has ready.

@@ -26,8 +26,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from counterplan.core.compiled import njit, plain, within
-from counterplan.core.validation import FloatArray, IntArray
-from counterplan.scm.network import ROUND_UP, Network, NeuralReplay
+from counterplan.core.validation import BoolArray, FloatArray, IntArray
+from counterplan.scm.network import ROUND_UP, Network, NeuralReplay, softplus_of
 
 # Of the noise's usual spread: were it nothing somewhere, what is observed there would be infinite
 # luck.
@@ -36,6 +36,8 @@ LEAST_SCALE = 0.1
 LEAST_SINC = -0.2173
 # States that are stepped together.
 LANES = 128
+# A quarter turn is one but for rounding, relative to the angle.
+TURNED = 4e-16
 # Beyond it angles are left to the system's own functions.
 LARGEST_ANGLE = 1e5
 # pi / 2 in parts, and the series of sine and cosine up to pi / 4, highest powers first.
@@ -64,6 +66,7 @@ class Units(NamedTuple):
     starts, inputs, weights  entries starts[h] to starts[h + 1]: inputs in rising order, and weights
     ends, outputs, effects   likewise the outputs that it enters
     bias                     (H,)
+    turned                   (H,) whether a unit is the one before, a quarter turn ahead
     linear, constant         (O, D + d) and (O,) of the outputs, without any units
     """
 
@@ -74,6 +77,7 @@ class Units(NamedTuple):
     outputs: IntArray
     effects: FloatArray
     bias: FloatArray
+    turned: BoolArray
     linear: FloatArray
     constant: FloatArray
 
@@ -121,8 +125,8 @@ class CosineNetwork(Network):
         return Units(
             np.searchsorted(unit, np.arange(H + 1)), plain(place), into[unit, place],
             np.searchsorted(owner, np.arange(H + 1)), plain(output), self.output[output, owner],
-            plain(self.bias), plain(np.concatenate([self.skip, self.action_skip], axis=1)),
-            plain(self.output_bias),
+            plain(self.bias), _turned(into, self.bias),
+            plain(np.concatenate([self.skip, self.action_skip], axis=1)), plain(self.output_bias),
         )  # fmt: skip
 
     @cached_property
@@ -132,6 +136,16 @@ class CosineNetwork(Network):
             for part in (self.state, self.output, self.skip)
         ]
         return norms[0] * norms[1] + norms[2]
+
+
+def _turned(weights: FloatArray, bias: FloatArray) -> BoolArray:
+    """(H,) whether a unit of weights (H, D + d) is the one before, a quarter turn ahead, and that
+    one is not such a unit itself."""
+    turned = np.zeros(len(bias), dtype=np.bool_)
+    off = np.abs(np.diff(bias) - np.pi / 2)
+    for h in np.flatnonzero(off <= TURNED * (1.0 + np.abs(bias[1:]))) + 1:
+        turned[h] = not turned[h - 1] and np.array_equal(weights[h], weights[h - 1])
+    return turned
 
 
 def spread_of(outputs: FloatArray) -> FloatArray:
@@ -270,7 +284,7 @@ def _computed_once(units: Units, inputs: Any, alike: Any) -> tuple[Any, Any]:
 def _outputs(units: Units, first: int, inputs: Any, alike: Any, outputs: Any) -> None:
     """Write the outputs (O, m, n) of m networks that share their units (`_together`), the first of
     them and those after it, for n rows of inputs (P, m, n) each. Units whose inputs are alike (P,)
-    in all of them are computed once. No views within loops: counting who uses them takes time."""
+    in all of them are computed once, and so is the angle of two a quarter turn apart. No views within loops: counting who uses them takes time."""
     _, m, n = outputs.shape
     P, H = inputs.shape[0], units.bias.shape[0]
     for i in range(outputs.shape[0]):
@@ -283,13 +297,16 @@ def _outputs(units: Units, first: int, inputs: Any, alike: Any, outputs: Any) ->
                     outputs[i, b, r] += weight * inputs[j, b, r]
     is_alike, known = _computed_once(units, inputs, alike)
     count, flat = 0, inputs.reshape(P, m * n)
-    angle, cosine = np.empty(m * n), np.empty((m, n))
+    angle, cosine, sines = np.empty(m * n), np.empty((m, n)), np.empty(m * n)
     cosines = cosine.reshape(m * n)
     for h in range(H):
         if is_alike[h]:
             for r in range(m * n):
                 cosines[r] = known[count]
             count += 1
+        elif units.turned[h]:
+            for r in range(m * n):
+                cosines[r] = -sines[r]
         else:
             far, last = 0, units.starts[h + 1] - 1
             for r in range(m * n):
@@ -301,12 +318,12 @@ def _outputs(units: Units, first: int, inputs: Any, alike: Any, outputs: Any) ->
             j, weight = units.inputs[last], units.weights[last]
             for r in range(m * n):
                 x = angle[r] + weight * flat[j, r]
-                cosines[r] = _wave(x)[0]
+                cosines[r], sines[r] = _wave(x)
                 far += not abs(x) < LARGEST_ANGLE
             for r in range(m * n if far else 0):
                 x = angle[r] + weight * flat[j, r]
                 if not abs(x) < LARGEST_ANGLE:
-                    cosines[r] = np.cos(x)
+                    cosines[r], sines[r] = np.cos(x), np.sin(x)
         for e in range(units.ends[h], units.ends[h + 1]):
             i = units.outputs[e]
             if n == 1:
@@ -341,6 +358,7 @@ def _walk(parts: Any, path: Any, vectors: Any, actions: Any, noise: Any) -> None
             some = min(LANES // most, B - first)
             inputs = np.empty((D + d, some, rows))
             place, wide = np.empty((O, some, rows)), np.empty((O, some, rows))
+            powers = np.empty(O * some * rows, np.int64)
             for b in range(some):  # one by one: to assign slices takes twice as long to compile
                 for r in range(rows):
                     for j in range(D):
@@ -358,11 +376,12 @@ def _walk(parts: Any, path: Any, vectors: Any, actions: Any, noise: Any) -> None
                     alike[j] = differ == 0
                 _outputs(location, first, inputs, alike, place)
                 _outputs(scale, first, inputs, alike, wide)
+                softplus_of(wide.reshape(O * some * rows), powers)
                 for b in range(some):
                     for r in range(rows):
                         luck = own * (start + r)
                         for i in range(O):
-                            wide_by = spread(wide[i, b, r])
+                            wide_by = LEAST_SCALE + wide[i, b, r]
                             moved = place[i, b, r] + wide_by * noise[first + b, luck, t, i]
                             moved = max(moved, limits[first + b, i, 0])
                             inputs[fixed + i, b, r] = min(moved, limits[first + b, i, 1])

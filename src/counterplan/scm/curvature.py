@@ -155,24 +155,31 @@ def _sparse(
                             curve[i, j, k] += weight * second[h] * units.weights[f]
 
 
-@within(error_model="numpy")
+@within(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _dense(
     units: Units, fixed: int, around: Any, output: Any, slope: Any, wide: Any, curve: Any
 ) -> None:
-    """The same where hardly a weight is zero."""
+    """The same where hardly a weight is zero: sums over units, several at a time."""
     values, first, second, off, most = around
     H, (O, M) = len(values), slope.shape  # noqa: E741
-    own, through = _columns(units, fixed, M), np.empty(H)
+    own, through, effects = _columns(units, fixed, M), np.empty(H), np.empty(H)
     for i in range(O):
+        added = 0.0
         for h in range(H):
-            effect = units.effects[h * O + i]
-            through[h] = effect * second[h]
-            output[i] += effect * values[h]
-            for j in range(M):
-                weight = effect * own[j, h]
-                slope[i, j] += weight * first[h]
-                wide[0][i, j] += abs(weight) * off[h]
-                wide[1][i, j] += abs(weight) * most[h]
+            effects[h] = units.effects[h * O + i]
+            through[h] = effects[h] * second[h]
+            added += effects[h] * values[h]
+        output[i] += added
+        for j in range(M):
+            steep, less, more = 0.0, 0.0, 0.0
+            for h in range(H):
+                weight = effects[h] * own[j, h]
+                steep += weight * first[h]
+                less += abs(weight) * off[h]
+                more += abs(weight) * most[h]
+            slope[i, j] += steep
+            wide[0][i, j] += less
+            wide[1][i, j] += more
         _square(own, through, curve[i])
 
 
@@ -475,5 +482,5 @@ def dense_units(network: Network) -> Units:
     return Units(
         np.arange(H + 1) * P, np.tile(np.arange(P), H), plain(into).ravel(),
         np.arange(H + 1) * O, np.tile(np.arange(O), H), plain(network.output.T).ravel(),
-        plain(network.bias), np.zeros((O, P)), plain(network.output_bias),
+        plain(network.bias), np.zeros(H, np.bool_), np.zeros((O, P)), plain(network.output_bias),
     )  # fmt: skip

@@ -202,6 +202,31 @@ def sort_pairs(keys: Any, companions: Any) -> None:
 
 
 @within
+def sort_spread(keys: Any, companions: Any) -> None:
+    """The same for many keys that are spread out: dealt into as many heaps, and these sorted."""
+    n, low, high = keys.shape[0], np.inf, -np.inf
+    for key in keys:
+        low, high = min(low, key), max(high, key)
+    scale = (n - 1) / (high - low) if high > low else 0.0
+    if not 0.0 < scale < np.inf:  # all alike, or some infinite
+        sort_pairs(keys, companions)
+        return
+    ends, dealt, others = np.zeros(n + 1, dtype=np.int64), keys.copy(), companions.copy()
+    for key in dealt:
+        ends[np.int64((key - low) * scale) + 1] += 1
+    for heap in range(n):
+        ends[heap + 1] += ends[heap]
+    for i in range(n):
+        heap = np.int64((dealt[i] - low) * scale)
+        keys[ends[heap]], companions[ends[heap]] = dealt[i], others[i]
+        ends[heap] += 1
+    for heap in range(n):
+        begin = ends[heap - 1] if heap else 0
+        if ends[heap] > begin + 1:
+            sort_pairs(keys[begin : ends[heap]], companions[begin : ends[heap]])
+
+
+@within
 def expected_values(
     factual: Any, marks: Any, observed: Any, table: Any, rows: Any, values: Any, wanted: Any
 ) -> Any:
@@ -245,9 +270,9 @@ def expected_values(
         count = columns if number < many else fewer
         if told:
             kernel_row(factual, outcome, targets, q, scratch, kernel)
-            _accumulate(targets, kernel, 1.0, values, result[number, :count])
+            accumulate(targets, kernel, 1.0, values, result[number, :count])
         else:
-            _accumulate(targets, q, 1.0 / rate, values, result[number, :count])
+            accumulate(targets, q, 1.0 / rate, values, result[number, :count])
     return result
 
 
@@ -323,12 +348,12 @@ def row_expectations(indptr: Any, indices: Any, probabilities: Any, values: Any)
     result = np.zeros((indptr.shape[0] - 1, values.shape[1]))
     for row in range(result.shape[0]):
         start, end = indptr[row], indptr[row + 1]
-        _accumulate(indices[start:end], probabilities[start:end], 1.0, values, result[row])
+        accumulate(indices[start:end], probabilities[start:end], 1.0, values, result[row])
     return result
 
 
 @within
-def _accumulate(indices: Any, weights: Any, factor: float, values: Any, total: Any) -> None:
+def accumulate(indices: Any, weights: Any, factor: float, values: Any, total: Any) -> None:
     """Write sum_j factor weights[j] values[indices[j]], without what has no weight. Four columns or
     fewer are summed in registers, two at a time; more of them side by side, so that the loads of a
     row do not wait for each other."""

@@ -48,7 +48,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.compiled import njit, plain
+from counterplan.core.compiled import njit, plain, within
 from counterplan.core.validation import LARGEST, FloatArray, IntArray
 from counterplan.errors import InputError
 from counterplan.scm.point import Region, Regions, Slopes, number_array, with_fixed
@@ -363,6 +363,33 @@ def tanh_of(values: Any, powers: Any) -> None:
         values[r] = less / (less + 2.0)
 
 
+@within(error_model="numpy", fastmath={"contract"})
+def softplus_of(values: Any, powers: Any) -> None:
+    """Put softplus(x) = max(x, 0) + log(1 + e), e = e^-|x|, in the place of values (n,) likewise;
+    with z = e / (2 + e) the logarithm is 2 (z + z^3 / 3 + z^5 / 5 ..)."""
+    two = powers.view(np.float64)
+    for r in range(values.shape[0]):
+        x = -abs(values[r])
+        x = -700.0 if x < -700.0 else x  # beyond it nothing is left
+        powers[r] = (np.int64(np.floor(x * (1.0 / np.log(2.0)) + 0.5)) + 1023) << 52
+    for r in range(values.shape[0]):
+        x = -abs(values[r])
+        x = -700.0 if x < -700.0 else x
+        quotient = np.floor(x * (1.0 / np.log(2.0)) + 0.5)
+        y = x - quotient * LN2[0]
+        y = y - quotient * LN2[1]
+        series = EXPONENTIAL[0]
+        for power in range(1, 14):
+            series = series * y + EXPONENTIAL[power]
+        e = two[r] + two[r] * (series * y)
+        z = e / (2.0 + e)
+        square = z * z
+        series = 1.0 / 33.0
+        for power in range(15, -1, -1):
+            series = series * square + 1.0 / (2.0 * power + 1.0)
+        values[r] = max(values[r], 0.0) + 2.0 * z * series
+
+
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _first_layer(state: Any, weights: Any, half: Any) -> None:
     """Write the state half (H,) for one state; four features at a time, which takes half as
@@ -427,7 +454,7 @@ def _walk(parts: Any, path: Any, t: int, actions: Any, noise: Any) -> None:
     location, scale, fixed, limits = parts
     n, D, O = path.shape[0], path.shape[2], len(location[3])  # noqa: E741
     own, like = int(noise.shape[0] > 1), np.empty(ROWS, np.int64)
-    place, wide = np.empty((ROWS, O)), np.empty((ROWS, O))
+    place, wide, powers = np.empty((ROWS, O)), np.empty((ROWS, O)), np.empty(ROWS * O, np.int64)
     for step in range(actions.shape[1]):
         for first in range(0, n, ROWS):
             rows = min(ROWS, n - first)
@@ -439,14 +466,13 @@ def _walk(parts: Any, path: Any, t: int, actions: Any, noise: Any) -> None:
                 like[r] = like[r - 1] if is_same else r
             _outputs(location, states, t + step, taken, like[:rows], place)
             _outputs(scale, states, t + step, taken, like[:rows], wide)
+            softplus_of(wide.reshape(ROWS * O)[: rows * O], powers)
             for r in range(rows):
                 after = path[first + r, step + 1]
                 for j in range(fixed):
                     after[j] = states[r, j]
                 for i in range(O):
-                    # softplus without overflow
-                    softplus = max(wide[r, i], 0.0) + np.log1p(np.exp(-abs(wide[r, i])))
-                    moved = place[r, i] + softplus * noise[own * (first + r), step, i]
+                    moved = place[r, i] + wide[r, i] * noise[own * (first + r), step, i]
                     after[fixed + i] = min(max(moved, limits[i, 0]), limits[i, 1])
 
 

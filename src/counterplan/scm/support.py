@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.compiled import njit
+from counterplan.core.compiled import njit, within
 from counterplan.core.episode import Episode
 from counterplan.core.validation import BoolArray, FloatArray, IntArray, Seed, generator
 from counterplan.errors import InputError
@@ -41,12 +41,62 @@ BLOCK = 64
 SingleArray = NDArray[np.float32]
 
 
-@njit(cache=True, nogil=True)
+@within(error_model="numpy")
+def _put(squares: Any, who: Any, square: float, number: int) -> None:
+    """Put another in the place of the largest in a heap, which is on top."""
+    place, count = 0, len(squares)
+    while 2 * place + 1 < count:
+        below = 2 * place + 1
+        if below + 1 < count and squares[below + 1] > squares[below]:
+            below += 1
+        if not squares[below] > square:
+            break
+        squares[place], who[place] = squares[below], who[below]
+        place = below
+    squares[place], who[place] = square, number
+
+
+@within(error_model="numpy")
+def _enough_for(state: Any, blocks: Any, who: Any) -> float:
+    """More than the squared distance of a state (D,) to all of some kept states, -1 for none."""
+    most = 0.0
+    for number in who:
+        square = np.inf if number < 0 else 0.0
+        for j in range(len(state)):
+            square += (blocks[number // BLOCK, j, number % BLOCK] - state[j]) ** 2
+        if not square <= most:
+            most = square
+    return most * (1.0 + 1e-12) + 1e-300 if most < np.inf else np.inf
+
+
+@within(error_model="numpy")
+def _squares(state: Any, blocks: Any, block: int, most: float, away: Any) -> int:
+    """Write the squared distances of a block (BLOCK,), added up in the order of features (four at a
+    time are read and written once), and count those below the most."""
+    away[:] = 0.0
+    D, fours, closer = len(state), len(state) // 4 * 4, 0
+    for j in range(0, fours, 4):
+        a, b, c, d = state[j], state[j + 1], state[j + 2], state[j + 3]
+        for m in range(BLOCK):
+            square = away[m] + (blocks[block, j, m] - a) ** 2
+            square += (blocks[block, j + 1, m] - b) ** 2
+            square += (blocks[block, j + 2, m] - c) ** 2
+            away[m] = square + (blocks[block, j + 3, m] - d) ** 2
+    for j in range(fours, D):
+        for m in range(BLOCK):
+            away[m] += (blocks[block, j, m] - state[j]) ** 2
+    for m in range(BLOCK):
+        closer += away[m] < most
+    return closer
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def look_around(
     states: Any, blocks: Any, boxes: Any, cells: Any, n_cells: int, count: int, enough: float
 ) -> tuple[Any, Any]:
     """(n,) how far the nearest kept state is, and (n, n_cells) how many of the `count` nearest are
-    in each cell; a search ends once it has `count` of them no farther than `enough`.
+    in each cell; a search ends once it has `count` of them no farther than `enough`. Those of the
+    state before are about as near: no other one that is farther than they are is looked at.
 
     states (n, D); blocks (b, D, BLOCK), and their boxes (2, D, b): where features begin and end;
     cells (b, BLOCK), -1 for none
@@ -54,10 +104,10 @@ def look_around(
     n, D = states.shape
     many = blocks.shape[0]
     nearest, taken = np.empty(n), np.zeros((n, n_cells), dtype=np.int64)
-    away, squares, who = np.empty(BLOCK), np.empty(count), np.empty(count, dtype=np.int64)
+    away, squares, who = np.empty(BLOCK), np.empty(count), np.full(count, -1)
     gaps = np.empty(many)
     for i in range(n):
-        squares[:] = np.inf
+        squares[:] = _enough_for(states[i], blocks, who)
         who[:] = -1
         # Added up as distances are: never more than that of a state inside, rounding included.
         gaps[:] = 0.0
@@ -74,24 +124,16 @@ def look_around(
         for turn in range(many):
             # The nearest box first; after it they lie on both sides, the close ones soon.
             block = (first + (turn + 1) // 2 * (1 if turn % 2 else -1)) % many
-            if not squares[-1] > enough * abs(enough):
+            if not squares[0] > enough * abs(enough):
                 break
-            if not gaps[block] < squares[-1]:  # nor where it is not a number
-                continue
-            away[:] = 0.0
-            for j in range(D):
-                coordinate, x = blocks[block, j], states[i, j]
+            # Nor where it is not a number.
+            if gaps[block] < squares[0] and _squares(states[i], blocks, block, squares[0], away):
                 for m in range(BLOCK):
-                    away[m] += (coordinate[m] - x) ** 2
-            for m in range(BLOCK):
-                if away[m] < squares[-1]:
-                    place = count - 1
-                    while place > 0 and squares[place - 1] > away[m]:
-                        squares[place], who[place] = squares[place - 1], who[place - 1]
-                        place -= 1
-                    squares[place], who[place] = away[m], cells[block, m]
-        nearest[i] = np.sqrt(squares[0])
-        for cell in who:
+                    if away[m] < squares[0]:
+                        _put(squares, who, away[m], block * BLOCK + m)
+        nearest[i] = np.sqrt(squares.min())
+        for number in who:
+            cell = -1 if number < 0 else cells[number // BLOCK, number % BLOCK]
             if 0 <= cell < n_cells:
                 taken[i, cell] += 1
     return nearest, taken

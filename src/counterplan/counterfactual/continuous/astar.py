@@ -61,8 +61,8 @@ FEW_NODES = 100_000
 # Of what a start gains, promises beyond this are of little use.
 STEEP = 2.0
 # With so few sequences bounds cost more than trying them (of single changes: with five times as
-# many); inside the data, where bounds save less, with twice as many, of several models with half.
-# Inside the data their number is an estimate: bounds are made once there are so many times more.
+# many); inside the data, where bounds save less, with twice as many. Their number there is an
+# estimate: bounds are made once there are so many times more.
 FEW_SEQUENCES, MISJUDGED = 4_000, 4
 # With less time than this there may be none left for bounds then.
 TRIED_SECONDS = 2.0
@@ -195,6 +195,8 @@ class Search:
         self.bound, self.complete, self.expanded, self.added = math.inf, False, 0, 0
         self._moments = array("d")
         self._pools = [Pool() for _ in range(setting.horizon)]
+        # Nodes of some step that are to be ended, together.
+        self._waiting: list[tuple[int, Nodes]] = []
         # Nodes that may be open; states of several models are as many times as wide.
         self._most = solver.memory // self._setting.states.shape[1]
         # The largest promise that was dropped: never more than the wanted gap above the value.
@@ -208,13 +210,19 @@ class Search:
             self._keep(0, root(setting))
         while True:
             t, promise = self._most_promising()
-            self.bound = max(self.value, promise, self._dropped)
+            ends = (float(some["promise"].max()) for _, some in self._waiting)
+            self.bound = max(self.value, promise, self._dropped, *ends)
             self._moments.extend((self.expanded, self.value, self.bound))
             self.complete = promise <= self._enough
-            if self.complete or self.has_too_many:
-                return
-            if watch.must_stop(self.expanded, self.value, self.bound):
-                return
+            if (
+                self.complete
+                or self.has_too_many
+                or watch.must_stop(self.expanded, self.value, self.bound)
+            ):
+                if not self._waiting:
+                    return
+                self._end()
+                continue
             count = watch.remaining(self._solver.batch, self.expanded)
             nodes, dropped = self._pools[t].pop(count, self._enough)
             self._dropped = max(self._dropped, dropped)
@@ -282,7 +290,9 @@ class Search:
         if final.any():
             leaves = nodes[final]
             for first in range(0, len(leaves), ENDED):
-                self._end(t, leaves[first : first + ENDED])
+                self._waiting.append((t, leaves[first : first + ENDED]))
+                if self._last is None or sum(len(some) for _, some in self._waiting) >= ENDED:
+                    self._end()
             worth &= promise > self._enough
         missed = promise[~worth & ~final]
         self._dropped = max(self._dropped, float(missed.max(initial=-math.inf)))
@@ -291,43 +301,58 @@ class Search:
             self.added += int(np.count_nonzero(stay))
         self._pools[t].push(nodes[stay])
 
-    def _end(self, t: int, nodes: Nodes) -> None:
-        """Follow nodes of step t that can afford one more change at most to their ends."""
-        setting, used = self._setting, nodes["used"]
-        path = setting.path(t, nodes["states"], nodes["actions"][:, t:].astype(np.int64))
-        ended = nodes["earned"] + setting.earned(path, nodes["actions"][:, t:], t)
-        self._finish(t, nodes, ended)
-        if self._last is None or (used + setting.costs.min() > setting.k).all():
+    def _end(self) -> None:
+        """Follow the nodes that wait, which can afford one more change at most, to their ends."""
+        setting, horizon = self._setting, self._setting.horizon
+        steps = np.repeat(*np.array([(t, len(some)) for t, some in self._waiting]).T)
+        nodes = np.concatenate([some for _, some in self._waiting])
+        self._waiting.clear()
+        # (n, T, B, D) from the step of a node on
+        path = np.empty((len(nodes), horizon, *nodes["states"].shape[1:]))
+        for t in np.unique(steps).tolist():
+            rows, here = np.flatnonzero(steps == t), nodes[steps == t]
+            taken = here["actions"][:, t:].astype(np.int64)
+            path[rows, t:] = setting.path(t, here["states"], taken)
+            self._finish(t, here, here["earned"] + setting.earned(path[rows, t:], taken, t))
+        if self._last is None or (nodes["used"] + setting.costs.min() > setting.k).all():
             return
-        earned, stays, ends, rows = nodes["earned"], np.ones(len(nodes), np.bool_), [], []
+        earned, stays, ends, owners = nodes["earned"], np.ones(len(nodes), np.bool_), [], []
         # How far ends are below this is not computed: so little that the gap to it is allowed.
-        gap = self._watch.gap * (1.0 - 1e-12)
+        gap, deadline = self._watch.gap * (1.0 - 1e-12), self._watch.deadline
         least = self.value + max(gap, self._judge.negligible(self.value) / 2)
-        for u in range(t, setting.horizon - 1):
-            if clock() > self._watch.deadline:  # of what is left of them nothing is known
-                self._pools[t].push(nodes)
+        for u in range(steps.min(), horizon - 1):
+            if clock() > deadline:  # of what is left of them nothing is known
+                self._open(steps, nodes)
                 return
-            states, observed = path[:, u - t], setting.observed[u]
-            may = np.zeros((len(nodes), setting.n_actions), dtype=np.bool_)
-            may[stays] = setting.may_take(u, states[stays], used[stays])
-            stays, may[:, observed] = may[:, observed].copy(), False
-            promise = self._last.upper(u, states, least - earned, may) + earned[:, None]
-            promise = np.minimum(promise, nodes["promise"][:, None])
+            rows, observed = np.flatnonzero(stays & (steps <= u)), setting.observed[u]
+            states = path[rows, u]
+            may = setting.may_take(u, states, nodes["used"][rows])
+            stays[rows], may[:, observed] = may[:, observed], False
+            promise = self._last.upper(u, states, least - earned[rows], may, deadline)
+            promise = np.minimum(promise + earned[rows, None], nodes["promise"][rows, None])
             promise[np.isnan(promise)] = math.inf  # what cannot be bounded is not dropped
             row, action = np.nonzero(may & (promise > least))
-            changed = nodes[row]
-            changed["states"], changed["earned"] = states[row], earned[row]
+            owner = rows[row]
+            changed = nodes[owner]
+            changed["states"], changed["earned"] = states[row], earned[owner]
             changed["promise"], changed["actions"][:, u] = promise[row, action], action
             ends.append(changed)
-            rows.append(np.stack([np.full(len(row), u), row]))
+            owners.append(np.stack([np.full(len(owner), u), owner]))
             if (may & (promise <= least)).any():
                 self._dropped = max(self._dropped, least)
-            earned = earned + setting.reward(states) + setting.bonus[u, observed]
-        self._follow(t, nodes, np.concatenate(ends), *np.concatenate(rows, axis=1))
+            earned[rows] += setting.reward(states) + setting.bonus[u, observed]
+        self._follow(steps, nodes, np.concatenate(ends), *np.concatenate(owners, axis=1))
 
-    def _follow(self, t: int, nodes: Nodes, ends: Nodes, steps: IntArray, rows: IntArray) -> None:
-        """Follow ends, each a node of some rows of those of step t with a last change at its step,
-        the most promising first; if there is no time for all, their nodes stay open."""
+    def _open(self, steps: IntArray, nodes: Nodes) -> None:
+        """Leave nodes (n,) of some steps open."""
+        for t in np.unique(steps).tolist():
+            self._pools[t].push(nodes[steps == t])
+
+    def _follow(
+        self, before: IntArray, nodes: Nodes, ends: Nodes, steps: IntArray, owners: IntArray
+    ) -> None:
+        """Follow ends, each a node, one of those (n,) of some steps before, with a last change at
+        its own step, the most promising first; if there is no time for all, nodes stay open."""
         order = np.argsort(-ends["promise"], kind="stable")
         for first in range(0, len(order), FOLLOWED):
             batch = order[first : first + FOLLOWED]
@@ -336,7 +361,8 @@ class Search:
                 self._dropped = max(self._dropped, most)
                 return
             if self._watch.must_stop(self.expanded, self.value, self.bound):
-                self._pools[t].push(nodes[np.unique(rows[order[first:]])])
+                left = np.unique(owners[order[first:]])
+                self._open(before[left], nodes[left])
                 return
             values = np.empty(len(batch))
             for u in np.unique(steps[batch]):
@@ -475,7 +501,7 @@ class Prepared:
     def restricted(self, k: int) -> Prepared:
         """For a smaller budget."""
         setting = replace(self.setting, k=min(k, self.setting.k))
-        last = None if self.last is None else self.last.restricted(setting)
+        last = None if self.last is None else LastChange(setting)
         return Prepared(setting, last, self.others.restricted(setting))
 
 
@@ -551,7 +577,7 @@ class AStar:
         count, limit = _sequences(singles, most), math.inf
         if count > few and setting.is_bound and limits.seconds >= TRIED_SECONDS:
             count = _sequences(setting.single_changes, most)
-            few = FEW_SEQUENCES * 2 if setting.share is None else FEW_SEQUENCES // 2
+            few = 2 * FEW_SEQUENCES
             limit = min(MISJUDGED * count + setting.horizon, nodes - 1)
         # What stops before all is tried would have no bound to show.
         if count > few or count > nodes:
@@ -597,11 +623,9 @@ class AStar:
         is_ours = isinstance(self.heuristic, FirstOrderBound) and self.rollout and setting.k > 0
         found = [layers_of(one) for one in nodes.members] if is_ours else [None]
         if all(layers is not None and not layers.is_tanh for layers in found):
-            last = LastChange(nodes, watch.deadline)
-            if last.finished:
-                if _few_before(setting):
-                    return Prepared(nodes, last, NoBound())
-                return Prepared(nodes, last, self.heuristic.prepare(nodes, watch.deadline))
+            if _few_before(setting):
+                return Prepared(nodes, LastChange(nodes), NoBound())
+            return Prepared(nodes, LastChange(nodes), self.heuristic.prepare(nodes, watch.deadline))
         return Prepared(nodes, None, self.heuristic.prepare(nodes, watch.deadline))
 
     def _if_steep(
@@ -616,10 +640,9 @@ class AStar:
         before, after = setting.outcomes(np.stack([setting.observed, start])).tolist()
         if promise - before <= STEEP * (after - before) + setting.negligible(before):
             return bound
-        last = LastChange(nodes, watch.deadline)
-        if not last.finished:
-            return bound
-        return Prepared(nodes, last, NoBound() if _few_before(setting) else bound.others)
+        return Prepared(
+            nodes, LastChange(nodes), NoBound() if _few_before(setting) else bound.others
+        )
 
     def _accepted(self, problem: Problem) -> SequenceSetting:
         setting = prepare_sequence(problem)

@@ -1,14 +1,14 @@
 """A certified second-order bound on what a last change can bring.
 
 A node at step t that can afford one more change has a finite number of ends: what was done, or that
-with one action replaced at a step u >= t. Up to u its states s_u are known; from there on
-the end follows a course that starts at the observed state of step u with the same change. That
-course is known too, and `scm.curvature` expands what it earns around its own states:
+with one action replaced at a step u >= t. Up to u its states s_u are known; from there on the end
+follows a course with the change at u. Nodes whose states at u lie close together, in a box around
+c, share one that starts at c, which `scm.curvature` expands:
 
-    W(x) <= W(0) + g . x + (x^T H x + |x|^T E |x|) / 2,         x = s_u - observed,   |x| <= box_u
+    W(c + x) <= W(c) + g . x + (x^T H x + |x|^T E |x|) / 2,         |x| <= half of the box
 
-W(0) is exact, and x is only what the changes before u have moved. box_u holds what all single
-changes lead to, times the number of changes before; for states outside nothing is known.
+W(c) is exact, and the smaller the box the less E takes. A box is cut in two, where E takes most,
+as long as so many of its ends are left that to follow them would take longer.
 
 Of several models the weighted expansions add up (`setting`).
 """
@@ -16,7 +16,6 @@ Of several models the weighted expansions add up (`setting`).
 from __future__ import annotations
 
 import math
-from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -32,14 +31,14 @@ from counterplan.scm.curvature import Layers, along
 # Of the size of an outcome: more than the rounding of the sums behind it, less than what counts as
 # better (`negligible`).
 OUTWARD = 1e-13
-# Boxes of so many sizes, each half of the one before.
-HALVED = 3
+# So many ends are followed in the time that it takes to expand their course.
+WORTH = 24
 
 
 class Courses(NamedTuple):
     """What a change at one step leads to, for B models with M features that move, weighted.
 
-    value    (p,) earned from the observed state on
+    value    (p,) earned from the centre on
     slope    (p, B, M) g
     bend     (p, B, M, M) H
     slack    (p, B, M, M) E
@@ -55,7 +54,7 @@ class Courses(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def heights(courses: Any, away: Any, wanted: Any) -> Any:
-    """(n, p) upper bounds from states that are `away` (n, B, M) from the observed one; -inf where
+    """(n, p) upper bounds from states that are `away` (n, B, M) from the centre; -inf where
     they are seen to be no more than what is wanted, (n,)."""
     value, slope, bend, slack, steep = courses
     n, many, M = away.shape
@@ -92,112 +91,78 @@ class LastChange:
 
     name = "second-order bound of the last change"
 
-    def __init__(self, setting: SequenceSetting, deadline: float = math.inf) -> None:
-        self.setting = setting = replace(setting, others=())
-        self._before = max(setting.k // int(setting.costs.min()) - 1, 0)
-        shape = setting.horizon, len(setting.members), setting.states.shape[2] - setting.fixed
-        # (T, B, M) the most that single changes lead away, and for each step: (p, T-t, B, D) where
-        # changes there lead, and (p,) what they earn
-        self._boxes = np.zeros(shape)
-        self._paths: list[FloatArray] = []
-        self._exact: list[FloatArray] = []
+    def __init__(self, setting: SequenceSetting) -> None:
+        self.setting = replace(setting, others=())
         self._layers = [layers_of(one) for one in setting.members]
-        self._kept: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
-        for t in range(setting.horizon - 1):
-            if clock() > deadline:
-                break
-            actions = self._actions(t)
-            here = np.broadcast_to(setting.states[t], (len(actions), *setting.states[t].shape))
-            path = setting.path(t, here, actions)
-            moved = np.abs(path - setting.states[t:])[..., setting.fixed :]
-            self._boxes[t:] = np.maximum(self._boxes[t:], moved.max(axis=0, initial=0.0))
-            self._paths.append(path)
-            self._exact.append(setting.earned(path, actions, t))
 
-    @property
-    def finished(self) -> bool:
-        """Whether there was time for all of it."""
-        return len(self._exact) == self.setting.horizon - 1
-
-    def restricted(self, setting: SequenceSetting) -> LastChange:
-        """The bound for a smaller budget."""
-        smaller = copy(self)
-        smaller.setting = replace(setting, others=())
-        return smaller
-
-    def upper(self, t: int, states: FloatArray, wanted: FloatArray, may: BoolArray) -> FloatArray:
+    def upper(
+        self,
+        t: int,
+        states: FloatArray,
+        wanted: FloatArray,
+        may: BoolArray,
+        deadline: float = math.inf,
+    ) -> FloatArray:
         """(n, N) the most that changes which may be made at step t, (n, N), earn from states
         (n, B, D) on if nothing changes after them; -inf where a change may not be made, or earns no
-        more than what is wanted, (n,)."""
-        setting, result = self.setting, np.full(may.shape, -math.inf)
-        changed = self._actions(t)[:, 0]
-        asked = np.flatnonzero(may[:, changed].any(axis=0))
-        if not asked.size:
-            return result
-        away = setting.away(t, states)
-        if not away.any():
-            found = np.repeat(self._exact[t][None, asked], len(states), axis=0)
-        else:
-            found = self._heights(t, asked, away, wanted)
-        rounding = OUTWARD * (setting.terms + np.abs(found))
-        found = np.where(found == -math.inf, found, found + rounding)
-        result[:, changed[asked]] = found
-        return np.where(may, result, -math.inf)
-
-    def _actions(self, t: int) -> IntArray:
-        """(p, T-1-t) the actions of the courses with a change at step t."""
-        setting = self.setting
-        changed = np.flatnonzero(setting.allowed[t])
-        changed = changed[changed != setting.observed[t]]
-        actions = np.repeat(setting.observed[None, t:], len(changed), axis=0)
-        actions[:, 0] = changed
-        return actions
-
-    def _heights(self, t: int, asked: IntArray, away: FloatArray, wanted: FloatArray) -> FloatArray:
-        """(n, p) the same of some of the changes, from states that are `away` (n, B, M) from the
-        observed one; by the smaller boxes where larger ones that hold them leave too much."""
-        box, found = self._boxes[t] * self._before, np.full((len(away), len(asked)), math.inf)
-        for halved in range(HALVED):
-            rows = (np.abs(away) <= box * 0.5**halved).all(axis=(1, 2))
-            rows &= (found > wanted[:, None]).any(axis=1)
-            columns = np.flatnonzero((found[rows] > wanted[rows, None]).any(axis=0))
+        more than what is wanted, (n,), and infinite where it takes longer to bound than to follow,
+        or than there is time."""
+        setting, groups = self.setting, [np.arange(len(states))]
+        found = np.where(may, math.inf, -math.inf)
+        states = states[:, : len(setting.members)]
+        while groups and clock() <= deadline:
+            rows = groups.pop()
+            left = found[rows] > wanted[rows, None]
+            columns = np.flatnonzero(left.sum(axis=0) > WORTH)
             if not columns.size:
-                break
-            courses = self._courses(t, asked[columns], halved)
+                continue
+            rows = rows[left[:, columns].any(axis=1)]
+            here = states[rows]
+            low, high = here.min(axis=0), here.max(axis=0)
+            centre = (low + high) / 2
+            away = plain((here - centre)[:, :, setting.fixed :])
+            half = np.abs(away).max(axis=0)
+            courses = self._courses(t, columns, centre, half)
+            upper = heights(courses, away, wanted[rows])
+            upper += OUTWARD * (setting.terms + np.abs(np.where(upper > -math.inf, upper, 0.0)))
             part = np.ix_(rows, columns)
-            lower = heights(courses, plain(away[rows]), wanted[rows])
-            found[part] = np.minimum(found[part], lower)
+            found[part] = np.minimum(found[part], upper)
+            # Where the size of x takes most.
+            taken = half * np.einsum("pbij,bj->bi", courses.slack, half)
+            taken[~(half > 0.0)] = -math.inf
+            b, i = np.unravel_index(int(np.nan_to_num(taken, nan=math.inf).argmax()), half.shape)
+            if half[b, i] > 0.0:
+                above = away[:, b, i] > 0.0
+                groups += [rows[above], rows[~above]]
         return found
 
-    def _courses(self, t: int, asked: IntArray, halved: int) -> Courses:
-        """Those of some of the changes at step t, (p,), over a box that is so often halved; each is
-        expanded when it is first asked for."""
-        kept = self._kept.setdefault((t, halved), {})
-        if new := [place for place in asked.tolist() if place not in kept]:
-            every = range(len(self.setting.members))
-            expanded = [self._expanded(b, t, new, halved) for b in every]
-            slope, bend, slack = (np.stack(part, axis=1) for part in zip(*expanded, strict=True))
-            with np.errstate(over="ignore", invalid="ignore"):  # infinite is a bound too
-                steep = np.linalg.norm(bend, axis=(2, 3)) + np.linalg.norm(slack, axis=(2, 3))
-            steep *= 1 + 1e-9
-            parts = zip(self._exact[t][new], slope, bend, slack, steep, strict=True)
-            kept |= dict(zip(new, parts, strict=True))
-        chosen = zip(*(kept[place] for place in asked.tolist()), strict=True)
-        return Courses(*map(np.array, chosen))
+    def _courses(self, t: int, actions: IntArray, centre: FloatArray, half: FloatArray) -> Courses:
+        """Those that start with some of the actions (p,) at step t, in states of a box around its
+        centre (B, D), no farther than half (B, M)."""
+        setting = self.setting
+        courses = np.repeat(setting.observed[None, t:], len(actions), axis=0)
+        courses[:, 0] = actions
+        starts = np.broadcast_to(centre, (len(actions), *centre.shape))
+        path = setting.path(t, starts, courses)
+        every = range(len(setting.members))
+        expanded = [self._expanded(b, t, path[:, :, b], courses, half[b]) for b in every]
+        slope, bend, slack = (np.stack(part, axis=1) for part in zip(*expanded, strict=True))
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite is a bound too
+            steep = np.linalg.norm(bend, axis=(2, 3)) + np.linalg.norm(slack, axis=(2, 3))
+        return Courses(setting.earned(path, courses, t), slope, bend, slack, steep * (1 + 1e-9))
 
-    def _expanded(self, b: int, t: int, places: list[int], halved: int) -> tuple[FloatArray, ...]:
+    def _expanded(
+        self, b: int, t: int, path: FloatArray, courses: IntArray, half: FloatArray
+    ) -> tuple[FloatArray, ...]:
         """One member's g, H and E of some of the courses at step t, weighted."""
-        setting, one = self.setting, self.setting.members[b]
-        layers = self._layers[b]
+        setting, one, layers = self.setting, self.setting.members[b], self._layers[b]
         assert layers is not None  # or there is no such bound
-        actions, box = self._actions(t)[places], self._boxes[t, b] * self._before * 0.5**halved
-        vectors = one.vectors[np.arange(t, setting.horizon - 1), actions]
+        vectors = one.vectors[np.arange(t, setting.horizon - 1), courses]
         gradients = (
             np.ascontiguousarray(reward.gradient(one.states.shape[1])[layers.fixed :])
             for reward in (one.reward, one.last)
         )
-        path = plain(self._paths[t][places, :, b])
-        found = along(layers, path, vectors, one.noise[t:], box, *gradients)
+        found = along(layers, plain(path), vectors, one.noise[t:], half, *gradients)
         return tuple(setting.weights[b] * part for part in found)
 
 

@@ -350,7 +350,7 @@ class BudgetDP:
             law = sampled_law(setting.mdp, setting.episode, self.samples, self.seed)
             method = f"{METHOD}, {self.samples:,} samples a kernel"
         chooses = law
-        doubtful = replace(law, doubt=self.doubt, assume=self.assume, sets=self.rows)
+        doubtful = replace(law, doubt=self.doubt, assume=self.assume, sets=self.rows, quick=True)
         if self.doubt > 0.0:
             chooses = doubtful
             method = f"{method}, doubt {self.doubt:g}"
@@ -372,8 +372,9 @@ def _optimal_policies(
     values, bounds = outcome_bounds(setting, ended)
     check_feasible(setting, bounds)
     status = Status.OPTIMAL if ended.start == 0 else Status.LIMIT
-    if believed and chooses is not law:
-        values = evaluate(setting, law, table)
+    if chooses is not law:
+        told = law if believed else replace(chooses, quick=False)
+        values = evaluate(setting, told, table)
         bounds = values if status == Status.OPTIMAL else np.maximum(values, bounds)
     stats = {"seconds": watch.seconds, "nodes_expanded": float(ended.rows)}
     process = PolicyProcess(setting, law, table)
@@ -532,6 +533,6 @@ def robust_explain(
     budget = whole_number(k, "k", maximum=LARGEST_BUDGET)
     problem = Problem(model, episode, budget, constraints or Constraints(), progress=progress)
     setting, law = prepare(problem)
-    worst = Law(model, episode, 1.0, assume, sets=rows)
+    worst = Law(model, episode, 1.0, assume, sets=rows, quick=True)
     method = f"{METHOD} over every causal model{'' if rows is None else f' and {rows.words}'}"
     return _optimal_policies(problem, setting, worst, law, method, believed=False)[-1]

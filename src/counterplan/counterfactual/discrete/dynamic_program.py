@@ -59,9 +59,9 @@ TIE = 1e-12
 BLOCK = 1024
 # Up to so many states, over all steps, one call of compiled code makes a whole pass.
 SMALL = 1_000_000
-# What a backward pass does: choose the best actions, choose them by the next reward alone, or
-# follow a given policy.
-CHOOSE, LOOK_AHEAD, FOLLOW = 0, 1, 2
+# What a backward pass does: choose the best actions, choose them by the next reward alone, follow a
+# given policy, or only count the rows among which the first would choose.
+CHOOSE, LOOK_AHEAD, FOLLOW, COUNT = 0, 1, 2, 3
 # The weights of a policy that has none.
 CERTAIN = np.zeros((0, 0, 0, 0))
 
@@ -254,16 +254,19 @@ def pass_back(task: int, game: Any, law: Any, reach: Any, policy: Any, k: int) -
     after = np.zeros((n_states, 1))
     for t in range(horizon - 1, -1, -1):
         states = every[begins[t] : ends[t]]
-        spendable = (horizon - t) * dearest if task == CHOOSE else k
+        spendable = k if task in (LOOK_AHEAD, FOLLOW) else (horizon - t) * dearest
         values = np.empty((n_states, min(k, spendable) + 1))
         where = t, states, row_of
         rows, many = needed_rows(task, game, where, k + 1, actions, place)
         ahead = np.zeros((1, 1))
+        # Who changes elsewhere has paid for two changes then.
+        columns = min(after.shape[1], elsewhere)
+        wanted = many, columns, max(0, min(columns, elsewhere - cheapest))
+        needed += rows.shape[0] if wanted[2] else many
+        if task == COUNT:
+            after = values
+            continue
         if rows.shape[0]:
-            # Who changes elsewhere has paid for two changes then.
-            columns = min(after.shape[1], elsewhere)
-            wanted = many, columns, max(0, min(columns, elsewhere - cheapest))
-            needed += rows.shape[0] if wanted[2] else many
             put_factual(law, path[0, t], path[1, t], factual, True)
             observed = factual, path[0, t + 1], law[6][0][t]
             ranked = rank_states(law, rows, after, every[begins[t + 1] : ends[t + 1]], columns)
@@ -408,7 +411,7 @@ class BackwardPass:
 
     start   the first step that was solved; 0 unless a limit stopped it
     values  (S, C) of that step
-    rows    kernel rows evaluated
+    rows    kernel rows that its states ask for
     """
 
     start: int
@@ -454,7 +457,7 @@ class Setting:
                 found &= mdp.visits >= self.least
             begins = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
             options = (np.flatnonzero(found) % mdp.n_actions).astype(np.int32)
-            known = mdp.__dict__["_rules"] = key, rewards, plain(found), (begins, options)
+            known = mdp.__dict__["_rules"] = key, rewards, plain(found), (begins, options), []
         return known[1], known[2], known[3]
 
     def takeable_at(self, t: int) -> BoolArray:
@@ -476,6 +479,29 @@ class Setting:
         path = np.stack([self.episode.states, self.episode.actions])
         rewards, _, options = self._rules
         return rewards, options, self._may, self.constraints.costs, path, self.mdp.largest_reward
+
+    @cached_property
+    def is_best(self) -> bool:
+        """Whether nothing earns more than what was done, wherever chance may lead."""
+        states, actions, earned = self.episode.states, self.episode.actions, 0.0
+        for t in range(len(states) - 1, -1, -1):  # as `ceiling` adds
+            earned += self.rewards_at(t)[states[t], actions[t]]
+            if not earned >= self._ceiling(len(states) - t)[states[t]]:
+                return False
+        return not self.anywhere
+
+    def _ceiling(self, steps: int) -> FloatArray:
+        """(S,) the most that so many last steps can earn, under any action and outcome that the
+        rows allow; kept with the model."""
+        mdp, (before, last) = self.mdp, self._rules[0]
+        known: list[FloatArray] = mdp.__dict__["_rules"][-1]
+        while len(known) < steps:
+            ahead: Any = 0.0
+            if known:
+                best = np.maximum.reduceat(known[-1][mdp.rows.indices], mdp.rows.indptr[:-1])
+                ahead = best[mdp.row_of]
+            known.append(((before if known else last) + ahead).max(axis=1))
+        return known[steps - 1]
 
     def costs_at(self, t: int) -> NDArray[np.int64]:
         """(A,) budget units of taking each action; keeping the observed one is free."""
@@ -546,11 +572,14 @@ def run_backward(
     weights = CERTAIN if table.weights is None else plain(table.weights)
     policy, reach = (plain(table.actions), weights), setting.reach(task, table)
     if law.compiled is not None and T * S <= SMALL and (watch is None or not watch.is_limited):
-        steps, given = (
-            partial(_steps, setting, task, reach),
-            (task, game, law.compiled, reach, policy),
-        )
-        return BackwardPass(0, *call(pass_back, steps, *given, setting.k))
+        steps = partial(_steps, setting, task, reach)
+        if is_best := task == CHOOSE and law.quick and setting.is_best:
+            task = COUNT
+        given = task, game, law.compiled, reach, policy
+        values, rows = call(pass_back, steps, *given, setting.k)
+        if is_best:
+            values = np.full((S, 1), setting.mdp.outcome(setting.episode))
+        return BackwardPass(0, values, rows)
     ended = BackwardPass(T, np.zeros((S, 1)), 0)
     # One for each processor.
     places = [np.zeros(int(row_of.max()) + 1, dtype=np.int32)]

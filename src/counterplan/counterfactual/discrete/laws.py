@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 from counterplan.core.compiled import alone, within
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
+from counterplan.counterfactual.discrete.sums import lowest, means
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import (
     MARKS,
@@ -53,6 +54,7 @@ from counterplan.scm.gumbel import (
     kernel_rows,
     row_expectations,
     sort_pairs,
+    sort_spread,
     starts_before,
     winner_shares,
 )
@@ -87,9 +89,8 @@ STABLE, MONOTONE = 1, 2
 # that no other probability is taken for it.
 LEAST = 5e-324
 # One order of all states is worth making where rows have together so many entries for each state,
-# and worth following until but one row in so many is full; and by such a row alone, while it has
-# one in so many of the states to come.
-LONG, FEW, SKIPPED = 8, 24, 32
+# and a row has one in so many of them.
+LONG, SKIPPED = 8, 32
 
 
 @within
@@ -121,7 +122,7 @@ def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> 
     A row is filled from one end, and full after about p_o of its outcomes: so many long rows share
     one order of all states. Short ones are sorted one by one.
     """
-    (indptr, _, _, _), (doubt, sign, _) = law[1], law[5]
+    indptr, (doubt, sign, _, _) = law[1][0], law[5]
     entries, n = 0, states.shape[0]
     for row in rows:
         entries += indptr[row + 1] - indptr[row]
@@ -139,110 +140,8 @@ def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> 
             if among[state]:
                 keys[count], result[c, count] = sign * values[state, c], state
                 count += 1
-        sort_pairs(keys, result[c])
+        sort_spread(keys, result[c])
     return result
-
-
-# What is left of a row of which nothing has been filled yet.
-EMPTY = 2.0
-
-
-@within
-def _mean(total: float, rest: float, first: float, last: float) -> float:
-    """The expectation under a row that is filled as far as it can be, but for a rest."""
-    if rest == EMPTY:
-        return np.nan
-    if rest > 0.0:
-        total += rest * last
-    # A mean lies between what it is a mean of, whatever rounding says.
-    return min(max(total, min(first, last)), max(first, last))
-
-
-@within
-def known_extremes(
-    least: float, table: Any, turned: Any, rows: Any, values: Any, ranked: Any, wanted: Any
-) -> Any:
-    """What `extreme_values` gives where rows are known and nothing is assumed, to the last digit:
-    many rows are filled side by side, with states in order, until but few are not full.
-
-    least   p_o
-    turned  the rows by state, see `tabular.turned_rows`
-    """
-    (begins, owners, probabilities), (many, columns, fewer) = turned, wanted
-    n_rows = table[0].shape[0] - 1
-    # What is left of each row, and its sum and first value.
-    left, cells = np.zeros(n_rows), np.empty((n_rows, 2))
-    number_of, result = np.empty(n_rows, np.int32), np.empty((rows.shape[0], columns))
-    entry_of, open_ones = np.full(values.shape[0], -1), np.empty(n_rows, np.uint32)
-    for i in range(rows.shape[0]):
-        number_of[rows[i]] = i
-    for c in range(columns):
-        count, line, passed = rows.shape[0] if c < fewer else many, ranked[c], 0
-        unfilled, few = count, count // FEW
-        for i in range(count):
-            left[rows[i]] = EMPTY
-        while passed < line.shape[0] and unfilled > few:
-            state = line[passed]
-            passed += 1
-            # Which rows are open is not to be guessed: they are picked out without a branch.
-            n_open, value = np.uint64(0), values[state, c]
-            for x in range(np.uint64(begins[state]), np.uint64(begins[state + 1])):
-                open_ones[n_open] = x
-                n_open += np.uint64(left[np.uint32(owners[x])] > 0.0)
-            for x in open_ones[:n_open]:
-                row = np.uint32(owners[x])
-                rest = _pour(row, probabilities[x] / least, value, left[row], cells)
-                left[row] = rest
-                if rest <= ROUNDING:
-                    left[row] = 0.0
-                    result[number_of[row], c] = _mean(cells[row, 0], rest, cells[row, 1], value)
-                    unfilled -= 1
-        for i in range(count if unfilled else 0):
-            if left[rows[i]] > 0.0:
-                order = line, passed, entry_of
-                result[i, c] = _filled_on(rows[i], least, table, values[:, c], order, left, cells)
-    return result
-
-
-@within
-def _pour(row: Any, cap: float, value: float, rest: float, cells: Any) -> Any:
-    """Fill a known row, of which there is a rest, with an outcome, up to its largest c_i; what is
-    left of it."""
-    if rest == EMPTY:
-        if cap <= 0.0:
-            return rest
-        rest, cells[row, 0], cells[row, 1] = 1.0, 0.0, value
-    share = min(rest, cap)
-    cells[row, 0] += share * value
-    return rest - share
-
-
-@within
-def _filled_on(
-    row: int, least: float, table: Any, values: Any, order: Any, left: Any, cells: Any
-) -> float:
-    """The expectation under one row that is filled from a place in the line on.
-
-    order  the line, the place, and (S,) -1 before and after
-    """
-    (indptr, indices, q, _), (line, passed, entry_of) = table, order
-    for j in range(indptr[row], indptr[row + 1]):
-        entry_of[indices[j]] = j
-    rest, last = left[row], np.nan
-    for place in range(passed, line.shape[0]):
-        j = entry_of[line[place]]
-        if j >= 0:
-            last = values[line[place]]
-            rest = _pour(row, q[j] / least, last, rest, cells)
-            if rest <= ROUNDING:
-                break
-    while np.isnan(last) and passed > 0:  # all of its outcomes were passed
-        passed -= 1
-        last = values[line[passed]] if entry_of[line[passed]] >= 0 else last
-    for j in range(indptr[row], indptr[row + 1]):
-        entry_of[indices[j]] = -1
-    left[row] = 0.0
-    return _mean(cells[row, 0], rest, cells[row, 1], last)
 
 
 @within
@@ -361,22 +260,21 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
     """(rows, columns) expectations of the first columns of values (S, C) for the row ids in `rows`.
 
     law       the believed rows (indptr, indices, probabilities); those of the limits (indptr,
-              indices, lower, upper), and these turned (see `known_extremes`) where they are long
-              and known, else empty; (S, A) which of the latter a pair has; which of the former each
-              of them has, empty where they are the same; (doubt, sign, assume); and what is kept
+              indices, lower, upper), and these turned (see `sums.lowest`) where they are long and
+              known, else empty; (S, A) which of the latter a pair has; which of the former each
+              of them has, empty where they are the same; (doubt, sign, assume, quick); and what is kept
               of the believed rows, see `KeptRows.along`
     observed  what is known of the observed pair, see `put_factual`, what it led to, and where what
               is kept of it is
     ranked    see `rank_states`
     wanted    which columns, see `gumbel.expected_values`
     """
-    believed, limits, turned, _, own, (doubt, sign, assume), (_, kept) = law
+    believed, limits, turned, _, own, (doubt, sign, assume, quick), (_, kept) = law
     (known, marks), outcome, slot = observed
     many, columns, fewer = wanted
-    worst = np.empty((0, 0))
-    if doubt > 0.0 and ranked.shape[0] and turned[0].shape[0]:
-        least = max(known[1, outcome], LEAST)
-        worst = known_extremes(least, limits, turned, rows, values, ranked, wanted)
+    worst, is_long = np.empty((0, 0)), ranked.shape[0] > 0 and turned[0].shape[0] > 0
+    if is_long:
+        worst = lowest(known[1, outcome], believed, turned, (rows, wanted), values, ranked)
     elif doubt > 0.0:
         how = sign, assume, ranked, wanted
         worst = extreme_values(known[1:], outcome, limits, rows, values, how)
@@ -388,7 +286,10 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
         for i in range(rows.shape[0]):
             ids[i] = own[rows[i]]
     led = outcome, kept[max(slot, 0), : kept.shape[1] if slot >= 0 else 0]
-    expected = expected_values(known[0], marks, led, believed, ids, values, wanted)
+    if quick and is_long and led[1].shape[0] == 0:
+        expected = means((known[0], outcome), believed, (rows, wanted), values)
+    else:
+        expected = expected_values(known[0], marks, led, believed, ids, values, wanted)
     if doubt == 0.0:
         return expected
     for i in range(rows.shape[0]):
@@ -411,6 +312,7 @@ class Law:
     assume   none, or only models with counterfactual stability (stable), or monotone ones
     highest  the highest expectation is the extreme, not the lowest
     sets     over all rows in these sets too, None where the MDP's own are known
+    quick    to choose by: what is expected may differ in its last digit
     source   the rows that a causal model gives some pairs at a step, None for Gumbel-Max
     """
 
@@ -420,6 +322,7 @@ class Law:
     assume: str = "none"
     highest: bool = False
     sets: RowSets | None = None
+    quick: bool = False
     source: Callable[[int, RowIds], Rows] | None = None
 
     def __post_init__(self) -> None:
@@ -451,7 +354,7 @@ class Law:
         if self.sets is not None:
             limits, own = self.sets.arrays, np.empty(int(self._limited.max()) + 1, dtype=np.int32)
             own[self._limited] = self.mdp.row_of
-        dials = (doubt, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume])
+        dials = (doubt, -1.0 if self.highest else 1.0, ASSUMPTIONS[self.assume], self.quick)
         known = doubt > 0.0 and self.sets is None and self.assume == "none"
         turned = self.mdp.turned if known else NOT_TURNED
         kept = KeptRows.of(self.mdp).along(self.mdp, self.episode)

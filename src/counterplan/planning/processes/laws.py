@@ -224,7 +224,7 @@ def _gbm_draw(block, t, x, generator, out):  # type: ignore[no-untyped-def]
     those replaced before, and from the last on, each row of a lower one."""
     p = gbm(block)
     if p.X == 1:
-        out[0] = _moved(p, t, 0, x[0], generator.standard_normal())
+        out[0] = _moved(p, t, np.int64(0), x[0], generator.standard_normal())
         return
     for i in range(p.X):
         out[i] = generator.standard_normal()

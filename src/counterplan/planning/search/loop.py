@@ -194,7 +194,7 @@ def node_place(tree, parent, child, resource):  # type: ignore[no-untyped-def]
 def link_place(links, edge, child):  # type: ignore[no-untyped-def]
     """The row where a link is, or belongs."""
     mask = links.shape[0] - 1
-    link = first_place(links, (edge << 32) | child, 0)
+    link = first_place(links, (edge << 32) | child, np.int64(0))
     while True:
         owner = whole(links, link, EDGE)
         if owner == NONE or (owner == edge and whole(links, link, CHILD) == child):
@@ -543,7 +543,7 @@ def look_ahead(tree, node):  # type: ignore[no-untyped-def]
 def descend(model, parts, tree, t, generator):  # type: ignore[no-untyped-def]
     """Walk to a node seen for the first time, or to the end; the number of edges passed and the
     value found there."""
-    node, depth = np.int64(0), 0  # no literal: all that takes it would be compiled twice
+    node = depth = np.int64(0)  # no literal: all that takes it would be compiled twice
     while True:
         look_ahead(tree, node)
         tree.path[depth, 0] = node
@@ -575,7 +575,7 @@ def descend_together(model, parts, tree, t, walkers, generator):  # type: ignore
                 edge, child = tree.path[step, 1], max(0, tree.path[step, 2])
                 parent = whole(tree.nodes, tree.path[step, 0], EXOGENOUS)
                 key, after = (parent << 32) | child, whole(tree.sums, edge, NEXT)
-                fetch_line(tree.links, first_place(tree.links, (edge << 32) | child, 0))
+                fetch_line(tree.links, first_place(tree.links, (edge << 32) | child, np.int64(0)))
                 fetch_line(tree.node_table, first_place(tree.node_table, key, after))
                 fetch_line(tree.children, whole(tree.exogenous, parent, FIRST) + child)
         for walker in range(walkers):

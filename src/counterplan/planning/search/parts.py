@@ -90,7 +90,7 @@ def highest_bound(settings, spread, visits, edges, first, end):  # type: ignore[
 @jit
 def ucb(settings, spread, node, edges, generator):  # type: ignore[no-untyped-def]
     """The highest upper confidence bound."""
-    return highest_bound(settings, spread, node[VISITS], edges, 0, edges.shape[0])
+    return highest_bound(settings, spread, node[VISITS], edges, np.int64(0), edges.shape[0])
 
 
 @jit
@@ -124,7 +124,7 @@ def mean_of(node, edges, first, end):  # type: ignore[no-untyped-def]
 @jit
 def mean(settings, node, edges):  # type: ignore[no-untyped-def]
     """The mean of all returns."""
-    node[VALUE] = mean_of(node, edges, 0, edges.shape[0])
+    node[VALUE] = mean_of(node, edges, np.int64(0), edges.shape[0])
 
 
 @inlined
