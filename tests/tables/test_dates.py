@@ -200,3 +200,38 @@ def test_runs_keep_dates_and_pseudonyms_hide_them(tmp_path: Path) -> None:
         assert CliRunner().invoke(app, command).exit_code == 0
         text = page.read_text()
         assert any(date in text for date in dates) is shown
+
+
+def test_days_of_a_time_zone_go_on_where_clocks_are_changed() -> None:
+    """Every 12 weeks at eight in Berlin, summer or winter; hours stay hours."""
+    begins = pl.datetime(2023, 1, 2, 8)
+
+    def visits(step: str) -> pl.DataFrame:
+        at = pl.datetime_range(begins, begins.dt.offset_by("60w"), step, time_zone="Europe/Berlin")
+        one = (
+            pl.select(at=at)
+            .head(6)
+            .with_row_index("n")
+            .with_columns(x=pl.col("n") * 1.0, d=pl.col("n") % 2)
+        )
+        return pl.concat([one.with_columns(who=pl.lit(name)) for name in "ab"]).drop("n")
+
+    frame = visits("12w")
+    assert frame["at"].dt.convert_time_zone("UTC").dt.hour().n_unique() == 2
+    drafted = cp.draft_schema(frame.rename({"who": "patient", "at": "date", "d": "dose"}))
+    assert (drafted.step, drafted.unit, drafted.gaps) == (84.0, "d", "refuse")
+    schema = {
+        "table": {"episode": "who", "time": "at", "dates": True, "step": 12, "unit": "weeks"},
+        "columns": {
+            "x": {"role": "state", "better": "lower"},
+            "d": {"role": "action", "levels": [0, 1]},
+        },
+    }
+    read = cp.tables.from_frame(frame, cp.tables.read_schema(schema))
+    assert [len(one.episode) for one in read] == [6, 6]
+    hourly = {**schema, "table": {**schema["table"], "step": 1, "unit": "h"}}
+    late = visits("1h").with_columns(
+        pl.when(pl.col("x") > 3).then(pl.col("at").dt.offset_by("1h")).otherwise("at").alias("at")
+    )
+    with pytest.raises(InputError, match="add the missing row"):
+        cp.tables.from_frame(late, cp.tables.read_schema(hourly))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,8 @@ LIKE_DATE = r"^\d{4}-\d\d-\d\d|^\d\d?[./-]\d\d?[./-]\d{2,4}\b|^\d{4}/\d\d?/\d"
 EPOCH = datetime(1970, 1, 1)
 # Two steps are the same, but for rounding.
 SAME = 1e-6
+# Where clocks are changed, days of a time zone are an hour shorter or longer.
+CLOCKS = 3600.0
 
 
 def seconds_of(text: str, order: str = "") -> tuple[float, bool]:
@@ -95,6 +97,12 @@ def date_texts(seconds: Sequence[float] | FloatArray, zone: str = "") -> tuple[s
     return tuple(one.strftime(form) + zone for one in given)
 
 
+def _in_days(step: float) -> float:
+    """Whole days where it is these, but for an hour of changed clocks."""
+    days = DAY * round(step / DAY)
+    return days if days and abs(step - days) == CLOCKS else step
+
+
 @dataclass(frozen=True)
 class Spacing:
     """How time goes on from one row of an episode to the next.
@@ -121,16 +129,19 @@ class Spacing:
             return cls()
         order = order_of(texts)
         dates = not np.isnan(seconds_of(texts[0], order)[0])
+        zoned = False
         if dates:
-            times = pl.Series(read_dates(texts, order)[0]).fill_nan(None)
+            seconds, offsets = read_dates(texts, order)
+            times, zoned = pl.Series(seconds).fill_nan(None), bool(offsets.any())
         else:
             times = texts.cast(pl.Float64, strict=False)
         odd = next(iter(texts.filter(times.is_null()).head(1)), "")
         frame = pl.DataFrame({"owner": owners, "time": times})
         frame = frame.filter(pl.col("time").is_finite()).sort("owner", "time")
         grown = frame.select(pl.col("time").diff().over("owner")).to_series().drop_nulls()
-        steps = grown.filter(grown > 0.0).round_sig_figs(9).to_list()
-        return cls(dates, order, odd, Counter(steps))
+        found = cls(dates, order, odd, Counter(grown.filter(grown > 0.0).round_sig_figs(9)))
+        days = replace(found, steps=Counter(map(_in_days, found.steps.elements())))
+        return days if zoned and days.usual % DAY == 0.0 and days.is_regular else found
 
     @property
     def usual(self) -> float:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from counterplan.core.dates import LIKE_DATE, SAME, date_texts, read_dates
+from counterplan.core.dates import CLOCKS, DAY, LIKE_DATE, SAME, date_texts, read_dates
 from counterplan.core.episode import Episode
 from counterplan.core.table import (
     GAPS,
@@ -475,6 +475,8 @@ class _Bucket:
         schema, rows, times = self.schema, self.rows, self.rows[:, TIME]
         step = np.diff(times, prepend=times[:1])
         tolerance = SAME * schema.spacing + 1e-12 * np.abs(times)
+        if self._zone and schema.spacing % DAY == 0.0:
+            tolerance += CLOCKS
         most = LONGEST_EPISODE if schema.gaps == ALLOW else 1
         count = np.clip(np.rint(step / schema.spacing), 1, most)
         wrong = np.abs(step - count * schema.spacing) > tolerance
