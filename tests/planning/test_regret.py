@@ -355,13 +355,6 @@ class OwnPrices:
         self.asked[0] += 1
         return 20.0 + 0.8 * (x - 20.0) + generator.normal(size=x.shape)
 
-    def sample_paths(self, n: int, steps: int, seed: Any = 0, t: int = 0, start: Any = None) -> Any:
-        return draw_paths(self, n, steps, seed, t, start)
-
-    def mean_path(self, steps: int, t: int = 0, start: Any = None) -> FloatArray:
-        first = self.start if start is None else np.asarray(start)
-        return 20.0 + 0.8 ** np.arange(steps)[:, None] * (first - 20.0)
-
 
 def test_an_own_process_is_judged_by_a_lattice_made_once() -> None:
     process = OwnPrices()
@@ -378,6 +371,18 @@ def test_an_own_process_is_judged_by_a_lattice_made_once() -> None:
     gains = [follow(stock, one.prepare(stock), fresh) for one in (OnLattice(), LeastSquares(500))]
     gain = estimate(gains[0] - gains[1])
     assert gain.mean > -3.0 * gain.se
+    # What is expected is the mean of draws: 20 here, at any time.
+    assert stock.mean_path()[:, 0] == pytest.approx(20.0, abs=5.0 * 1.67 / np.sqrt(4_000))
+
+
+def test_draws_of_another_shape_are_refused_in_a_line() -> None:
+    class Flat(OwnPrices):
+        def draw(self, t: int, x: FloatArray, generator: np.random.Generator) -> FloatArray:
+            return super().draw(t, x, generator)[:, 0]
+
+    stock = cp.ExogenousMDP(Flat(), [[1.0]], Resource(4), [(0, 1)] * 3)
+    with pytest.raises(InputError, match=r"draw of Flat gives \(5,\) at t=0.*shape, \(5, 1\)"):
+        stock.sample_paths(5, seed=0)
 
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {

@@ -370,7 +370,10 @@ def _print_decision(record: dict[str, Any], name: str) -> None:
         cli.print_table(f"{record['planner']}, {clipped}; {_better(record)}", columns, rows)
     else:  # solved, not searched: no action was tried
         typer.echo(_better(record))
-    lines = [("planned", record["value"], record["se"], record["basis"] or record["planner"])]
+    method = record["basis"] or record["planner"]
+    if record["status"] == "followed" and stats["simulations"]:
+        method = f"followed, nothing searched does surely better: {method}"
+    lines = [("planned", record["value"], record["se"], method)]
     for what, name in (("at least", "lower"), ("at most", "upper")) if bounds else ():
         lines.append((what, bounds[name], bounds[f"{name}_se"], bounds[f"{name}_method"]))
     if record["risk"] is not None:  # bounds and optimum are those of the mean

@@ -63,7 +63,7 @@ from counterplan.planning.hindsight import by_program
 from counterplan.planning.model import Allocation, HasFutures, Sense, State, require_levels
 from counterplan.planning.processes.base import FiniteProcess, Process
 from counterplan.planning.processes.laws import Shipped, process_ahead
-from counterplan.planning.processes.modes import check_stated
+from counterplan.planning.processes.modes import stated_process
 from counterplan.planning.resource import TOLERANCE, Resource, ResourceProgram
 
 if TYPE_CHECKING:
@@ -107,7 +107,10 @@ class ExogenousMDP(HasFutures):
     action_set: ActionSet = "extreme"
 
     def __post_init__(self) -> None:
-        check_stated(self.sense, self.process, "where a reward per mode is a matrix (A, M)")
+        process = stated_process(
+            self.sense, self.process, "where a reward per mode is a matrix (A, M)"
+        )
+        object.__setattr__(self, "process", process)
         _ = self.program  # checks bounds and resources
         self._check_action_set()
         if callable(self.reward):

@@ -60,7 +60,7 @@ from counterplan.planning.model import (
 )
 from counterplan.planning.processes.base import FiniteProcess, Process, number, vector
 from counterplan.planning.processes.laws import Shipped
-from counterplan.planning.processes.modes import check_stated
+from counterplan.planning.processes.modes import stated_process
 from counterplan.planning.stages import Stage, allocate_stages, check_size, closest_flows
 
 if TYPE_CHECKING:
@@ -353,7 +353,10 @@ class Storage(HasFutures):
         return f"Storage(title={self.title!r}, horizon={self.horizon}, {parts})"
 
     def __post_init__(self) -> None:
-        check_stated(self.sense, self.process, "and `values` to say what each mode means")
+        process = stated_process(
+            self.sense, self.process, "and `values` to say what each mode means"
+        )
+        object.__setattr__(self, "process", process)
         horizon = whole_number(self.horizon, "horizon", minimum=1)
         object.__setattr__(self, "horizon", horizon)
         parts: list[tuple[Any, ...]] = []

@@ -8,7 +8,8 @@ that processes are made of.
 from __future__ import annotations
 
 import math
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,6 +62,10 @@ class HasQuantiles(Protocol):
         ...
 
 
+# Futures behind what is expected of a process that can only be drawn from.
+EXPECTED_BY = 4_000
+
+
 def draw_paths(
     process: Process, n: int, steps: int, seed: Seed, t: int, start: FloatArray | None
 ) -> FloatArray:
@@ -73,6 +78,42 @@ def draw_paths(
     for s in range(1, steps):
         paths[:, s] = process.draw(t + s - 1, paths[:, s - 1], rng)
     return paths
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A process of which only `start` and `draw` are known: futures are drawn step by step, and
+    what is expected is the mean of many, always the same ones. Plans are made for it; nothing
+    that is called a bound rests on it."""
+
+    own: Any
+
+    @property
+    def start(self) -> FloatArray:
+        return vector(self.own.start, "start")
+
+    def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
+        found = np.asarray(self.own.draw(t, exogenous, generator), dtype=np.float64)
+        if found.shape != exogenous.shape or not np.isfinite(found).all():
+            what = "numbers that are not finite" if found.shape == exogenous.shape else found.shape
+            raise InputError(
+                f"draw of {type(self.own).__name__} gives {what} at t={t}: it must give what "
+                f"follows each row of x, finite numbers of the same shape, {exogenous.shape}"
+            )
+        return found
+
+    def mean_path(self, steps: int, t: int = 0, start: FloatArray | None = None) -> FloatArray:
+        return np.asarray(self.sample_paths(EXPECTED_BY, steps, 0, t, start).mean(axis=0))
+
+    def sample_paths(
+        self, n: int, steps: int, seed: Seed = 0, t: int = 0, start: FloatArray | None = None
+    ) -> FloatArray:
+        return draw_paths(self, n, steps, seed, t, start)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "own":
+            raise AttributeError(name)
+        return getattr(self.own, name)  # its successors, if it lists them
 
 
 def given_start(process: Process, start: FloatArray | None) -> FloatArray:

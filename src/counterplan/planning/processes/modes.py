@@ -30,13 +30,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counterplan.core.validation import FloatArray, IntArray, index_vector, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError
-from counterplan.planning.processes.base import Process, number, stochastic_matrix
+from counterplan.planning.processes.base import Drawn, Process, number, stochastic_matrix
 from counterplan.planning.processes.laws import HIDDEN_NUMBERS, MODES_NUMBERS, Finite
 
 
@@ -244,17 +245,21 @@ def _read_cycle(path: str | Path, columns: Sequence[str]) -> tuple[FloatArray, F
     return times, speeds
 
 
-def check_stated(sense: object, process: object, with_indicators: str) -> None:
-    """Refuse a sense that is none, what is no process, and modes by their numbers; the text says
-    how a model states rewards of modes."""
+def stated_process(sense: object, process: Any, with_indicators: str) -> Process:
+    """The process of a problem, completed where only draws are known. Refuses a sense that is none,
+    what is no process, and modes by their numbers; the text says how a model states rewards of
+    modes."""
     if sense not in ("max", "min"):
         raise InputError(f"sense must be 'max' or 'min', got {sense!r}")
+    if not isinstance(process, Process) and hasattr(process, "start") and hasattr(process, "draw"):
+        process = Drawn(process)
     if not isinstance(process, Process):
         raise InputError(
-            f"{type(process).__name__} is no process: it needs start, draw, mean_path and "
-            "sample_paths; see counterplan.processes"
+            f"{type(process).__name__} is no process: it needs start (X,) and draw(t, x, "
+            "generator) from x (n, X) to what follows; see counterplan.processes"
         )
     if isinstance(process, MarkovModes) and not process.indicators:
         raise InputError(
             f"a mode's number has no mean: use MarkovModes(..., indicators=True), {with_indicators}"
         )
+    return process
