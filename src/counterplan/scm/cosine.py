@@ -284,7 +284,8 @@ def _computed_once(units: Units, inputs: Any, alike: Any) -> tuple[Any, Any]:
 def _outputs(units: Units, first: int, inputs: Any, alike: Any, outputs: Any) -> None:
     """Write the outputs (O, m, n) of m networks that share their units (`_together`), the first of
     them and those after it, for n rows of inputs (P, m, n) each. Units whose inputs are alike (P,)
-    in all of them are computed once, and so is the angle of two a quarter turn apart. No views within loops: counting who uses them takes time."""
+    in all of them are computed once, and so is the angle of two a quarter turn apart. No views
+    within loops: counting who uses them takes time."""
     _, m, n = outputs.shape
     P, H = inputs.shape[0], units.bias.shape[0]
     for i in range(outputs.shape[0]):

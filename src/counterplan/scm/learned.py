@@ -23,7 +23,7 @@ from counterplan.core.shown import Drawn, takes
 from counterplan.core.tensors import SUFFIX, TensorFormat, Tensors, read_tensors, write_tensors
 from counterplan.core.validation import FloatArray, whole_number
 from counterplan.errors import FileError, InputError, NotApplicableError, not_installed
-from counterplan.scm.network import Network, NetworkSlopes, NeuralReplay, held_slopes
+from counterplan.scm.network import OUTWARD, Network, NetworkSlopes, NeuralReplay, held_slopes
 from counterplan.scm.point import (
     LocationScaleSCM,
     Region,
@@ -357,6 +357,14 @@ class LearnedSCM(Drawn, LocationScaleSCM):
 
     def _spread(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         return np.logaddexp(0.0, self.scale(states, actions))
+
+    def ranges(self, noise: FloatArray) -> FloatArray:
+        """(n, O, 2) where the features that move are after steps under noise (n, O), from any state
+        by any action: units of tanh have ends, and so have limits."""
+        place, scale = self.location.ends, np.logaddexp(0.0, self.scale.ends)
+        after = place + np.sort(noise[:, :, None] * scale, axis=-1)
+        after += OUTWARD * (1.0 + np.abs(place) + np.abs(after)) * [-1.0, 1.0]
+        return np.clip(after, self.within[:, :1], self.within[:, 1:])
 
     @property
     def dose_layers(self) -> Layers | None:

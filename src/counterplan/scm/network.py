@@ -278,6 +278,12 @@ class Network:
         return products.reshape(len(self.bias), self.output.shape[0] * self.state.shape[1])
 
     @cached_property
+    def ends(self) -> FloatArray:
+        """(O, 2) between which outputs are, whatever goes in."""
+        size = np.abs(self.output).sum(axis=1)
+        return np.stack([self.output_bias - size, self.output_bias + size], axis=1)
+
+    @cached_property
     def lipschitz(self) -> float:
         """A certified constant with respect to the state, by singular values."""
         norms = (np.linalg.norm(part, 2) for part in (self.state, self.output))

@@ -173,6 +173,10 @@ class SmoothSCM(LearnedSCM):
         parts = super()._parts(arrays, entries)
         return parts | {"effects": Effects(*given) if given else None}
 
+    def ranges(self, noise: FloatArray) -> FloatArray:
+        """Linear parts have no ends: no more than the limits."""
+        return np.broadcast_to(self.within, (len(noise), *self.within.shape))
+
     @property
     def dose_layers(self) -> Layers | None:
         """What second-order bounds need, None in physical units."""

@@ -7,15 +7,15 @@ A node is a state reached at step t with l units of the budget spent. Its promis
 where U is any admissible bound (Eq. 10 of the 2023 paper with an upper bound for the value). The
 search expands the most promising nodes, many of one step at a time: all children of a batch are one
 call to the model. A child whose promise does not beat the best sequence known is dropped; one whose
-budget is spent is followed to the end at once, and so is one that can afford a last change, with
-each change whose own promise (`last_change`) is enough. Of many models (`setting`) nodes
-know those whose weighted outcome bounds what is optimised, and sequences that end well are judged
-by all. Children that leave the data are not opened where
+budget is spent is followed to the end at once. Those that can afford a last change wait until there
+are many, and are followed together, with each change whose own promise (`last_change`) is enough.
+Of many models (`setting`) nodes know those whose weighted outcome bounds what is optimised, and
+sequences that end well are judged by all. Children that leave the data are not opened where
 alternatives have to stay inside it, and a sequence counts once all of it does: whether a state is
 near is asked when its node is expanded or ends a better sequence, so that a bound on all sequences
-bounds these. When nothing open promises more than the best
-sequence known, that sequence is optimal; stopped earlier, the largest open promise certifies how
-much better the optimum can be. A bound that is not a finite number promises everything: where
+bounds these. When nothing open or waiting promises more than the best sequence known, that sequence
+is optimal; stopped earlier, the largest of these promises certifies how much better the optimum can
+be. A bound that is not a finite number promises everything: where
 numbers overflow nothing is dropped. What is better by rounding only is not better: ties keep what
 was done.
 """
@@ -289,10 +289,12 @@ class Search:
         final = worth & spent
         if final.any():
             leaves = nodes[final]
-            for first in range(0, len(leaves), ENDED):
-                self._waiting.append((t, leaves[first : first + ENDED]))
-                if self._last is None or sum(len(some) for _, some in self._waiting) >= ENDED:
+            while len(leaves):
+                room = ENDED - sum(len(some) for _, some in self._waiting)
+                self._waiting.append((t, leaves[:room]))
+                if self._last is None or len(leaves) >= room:
                     self._end()
+                leaves = leaves[room:]
             worth &= promise > self._enough
         missed = promise[~worth & ~final]
         self._dropped = max(self._dropped, float(missed.max(initial=-math.inf)))

@@ -75,17 +75,16 @@ class Member:
         terms = np.abs(self.last(self.states)) + np.abs(self.states) @ weights
         return float(terms.sum() + np.abs(self.bonus).max(axis=1, initial=0.0).sum())
 
-    def most(self, reward: Reward) -> float:
-        """The most that a state can be worth within the model's limits; infinite where they, or the
-        reward, do not say."""
-        limits = getattr(self.scm, "within", None)
-        if limits is None or reward.remainder > 0.0:
-            return np.inf
+    def most(self, reward: Reward) -> FloatArray:
+        """(T-1,) the most that the state after each step can be worth, where the model keeps it;
+        infinite where it, or the reward, does not say."""
+        if not hasattr(self.scm, "ranges") or reward.remainder > 0.0:
+            return np.full(len(self.noise), np.inf)
         slope = reward.gradient(self.states.shape[1])[self.scm.fixed :]
-        moved = limits - self.states[0, self.scm.fixed :, None]
+        moved = self.scm.ranges(self.noise) - self.states[0, self.scm.fixed :, None]
         counts = slope != 0.0
-        gained = (slope[counts, None] * moved[counts]).max(axis=1).sum()
-        return float(reward(self.states[:1])[0] + gained)
+        gained = (slope[counts, None] * moved[:, counts]).max(axis=2).sum(axis=1)
+        return np.asarray(reward(self.states[:1])[0] + gained)
 
     def in_episode_units(self, states: FloatArray) -> FloatArray:
         """States as the episode gives them; rounding leads no further than limits do."""

@@ -184,13 +184,10 @@ class SequenceSetting:
     def most_ahead(self) -> FloatArray:
         """(T-1,) the most that can be earned by the action of step t and after it, whatever is
         done, for no state leaves the limits of its model."""
-        steps = np.array([one.most(one.reward) for one in self.members])
-        last = np.array([one.most(one.last) for one in self.members])
+        states = self.weights @ np.array([one.most(one.reward) for one in self.members])
+        states[-1:] = self.weights @ np.array([one.most(one.last)[-1:] for one in self.members])
         actions = np.where(self.allowed, self.bonus[: self.horizon - 1], -np.inf).max(axis=1)
-        ahead = np.arange(self.horizon - 2, -1, -1)
-        with np.errstate(invalid="ignore"):  # no state ahead, times infinite
-            states = np.where(ahead > 0, ahead * (self.weights @ steps), 0.0)
-        found = states + self.weights @ last + np.cumsum(actions[::-1])[::-1]
+        found = np.cumsum((states + actions)[::-1])[::-1]
         return rounded_up(found + OUTWARD * self.terms)
 
     def drift(self, sequence: IntArray) -> float:
