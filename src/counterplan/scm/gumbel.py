@@ -210,16 +210,14 @@ def sort_spread(keys: Any, companions: Any) -> None:
     for key in keys:
         low, high = min(low, key), max(high, key)
     scale = (n - 1) / (high - low) if high > low else 0.0
-    if not 0.0 < scale < np.inf:  # all alike, or some infinite
-        sort_pairs(keys, companions)
-        return
+    is_spread = 0.0 < scale < np.inf  # neither all alike nor some infinite
     ends, dealt, others = np.zeros(n + 1, dtype=np.int64), keys.copy(), companions.copy()
     for key in dealt:
-        ends[np.int64((key - low) * scale) + 1] += 1
+        ends[np.int64((key - low) * scale) + 1 if is_spread else 1] += 1
     for heap in range(n):
         ends[heap + 1] += ends[heap]
     for i in range(n):
-        place = np.int64((dealt[i] - low) * scale)
+        place = np.int64((dealt[i] - low) * scale) if is_spread else 0
         keys[ends[place]], companions[ends[place]] = dealt[i], others[i]
         ends[place] += 1
     for heap in range(n):
@@ -280,8 +278,8 @@ def expected_values(
 
 @within
 def quick_values(observed: Any, table: Any, rows: Any, values: Any, wanted: Any) -> Any:
-    """Nearly what `expected_values` gives of long rows, to choose by: summed in another order, so
-    that the last digit may differ.
+    """Nearly what `expected_values` gives of long rows where values are finite, to choose by:
+    summed in another order, so that the last digit may differ.
 
     Clocks that run at the same time gain the same integral, so with H the sum of their q_j h_j
 
@@ -305,7 +303,6 @@ def quick_values(observed: Any, table: Any, rows: Any, values: Any, wanted: Any)
     for row in rows:
         size = max(size, indptr[row + 1] - indptr[row])
     line, rivals = (np.empty(size), np.empty(size, np.int64)), np.empty(size + 1, np.int64)
-    scratch, kernel = (np.empty((2, size)), np.empty(size, dtype=np.int64)), np.empty(size)
     result = np.empty((rows.shape[0], columns))
     for number in range(rows.shape[0] if fewer else many):
         row, count = rows[number], columns if number < many else fewer
@@ -326,12 +323,6 @@ def quick_values(observed: Any, table: Any, rows: Any, values: Any, wanted: Any)
             sums = _swept(outcome, table, (line, started), (a, b, c, rate), values, some)
             for place in range(2, -1, -1):  # beyond the last column stands nothing that counts
                 result[number, some[place]] = sums[place]
-            # No number: nothing times a value of -inf.
-            if not np.isfinite(sums[0] + sums[1] + sums[2]):
-                part, these = slice(indptr[row], indptr[row + 1]), slice(first, some[2] + 1)
-                targets, q = indices[part], probabilities[part]
-                kernel_row(factual, outcome, targets, q, scratch, kernel)
-                _accumulate(targets, kernel, 1.0, values[:, these], result[number, these])
     return result
 
 

@@ -213,7 +213,7 @@ def _best_change(
             row = ahead[place[row_of[state, action]]]
             for c in range(cost, columns):
                 worth = reward + row[min(c - cost, most)]
-                if worth - best[c] > TIE * max(scale, abs(worth)):
+                if worth > best[c] and worth - best[c] > TIE * max(scale, abs(worth)):
                     best[c], choice[c] = worth, action
 
 

@@ -365,7 +365,11 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
         for i in range(rows.shape[0]):
             ids[i] = own[rows[i]]
     led = outcome, kept[max(slot, 0), : kept.shape[1] if slot >= 0 else 0]
-    if quick and is_long and led[1].shape[0] == 0:
+    is_quick = quick and is_long and led[1].shape[0] == 0
+    for c in range(columns if is_quick else 0):  # nothing times -inf is no number
+        ends = values[ranked[c, 0], c], values[ranked[c, -1], c]
+        is_quick = is_quick and np.isfinite(ends[0]) and np.isfinite(ends[1])
+    if is_quick:
         expected = quick_values((known[0], outcome), believed, rows, values, wanted)
     else:
         expected = expected_values(known[0], marks, led, believed, ids, values, wanted)
