@@ -560,3 +560,50 @@ def test_plain_python_and_compiled_code_give_the_same_bits(
         answers.append((found.value, found.guaranteed, found.bound))
     assert answers[0] == answers[1]
     assert {function.__name__ for function in calls} >= {"first_steps", "pass_back"}
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS)
+def test_quick_sums_choose_as_exact_ones_do(seed: int) -> None:
+    """Rows of half of the states, so many that they are not kept; some pairs are barred in half of
+    the cases. Nothing leaves the first states: all actions are worth the same there."""
+    rng, S, A = np.random.default_rng(seed), 70, 3
+    transitions = np.zeros((S, A, S))
+    for s, a in np.ndindex(S, A):
+        after = rng.choice(S, size=35, replace=False)
+        transitions[s, a, after] = rng.dirichlet(np.ones(35))
+    transitions[:3] = np.eye(S)[:3, None]
+    rewards = np.where(rng.random((S, A)) < 0.02 * (seed % 2), -np.inf, rng.normal(size=(S, A)))
+    rewards[:3] = 1.0
+    mdp = cp.TabularMDP(transitions, rewards, final_rewards=rng.normal(size=S))
+    episode, k = random_episode(rng, mdp, 5), int(rng.integers(0, 6))
+    setting, _ = prepare(Problem(mdp, episode, k))
+    law = Law(mdp, episode, 0.2)
+    (exact, table), (quick, other) = (
+        solve(setting, one) for one in (law, replace(law, quick=True))
+    )
+    assert quick.rows == exact.rows
+    first = episode.states[0]
+    assert quick.values[first, -1] == pytest.approx(exact.values[first, -1], abs=1e-12)
+    if not setting.is_best:
+        for t, states in enumerate(setting.reached):
+            assert np.array_equal(table.actions[t, states], other.actions[t, states])
+
+
+def test_nothing_is_sought_where_nothing_is_better() -> None:
+    """Survival earns all that can be earned, and ends it."""
+    transitions = np.zeros((3, 2, 3))
+    transitions[0] = [[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]
+    transitions[1:] = np.eye(3)[1:, None]
+    rewards = np.zeros((3, 2))
+    mdp = cp.TabularMDP(transitions, rewards, final_rewards=[0.4, 1.0, 0.0])
+    for states, is_best in (([0, 0, 1], True), ([0, 0, 0], False), ([0, 0, 2], False)):
+        episode = cp.Episode(states, [0, 1, 0])
+        setting, _ = prepare(Problem(mdp, episode, 2))
+        assert setting.is_best == is_best
+        law = Law(mdp, episode, 0.2)
+        (full, _), (quick, table) = (solve(setting, one) for one in (law, replace(law, quick=True)))
+        assert quick.rows == full.rows
+        assert quick.values[0, -1] == pytest.approx(full.values[0, -1], abs=1e-12)
+        if is_best:
+            assert (table.actions[:, :, :, 0] == episode.actions[:, None, None]).all()

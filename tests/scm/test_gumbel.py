@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, example, given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from counterplan import GumbelMaxSCM, TabularMDP
 from counterplan.core.compiled import alone
 from counterplan.errors import InputError
-from counterplan.scm.gumbel import SHORT, sort_pairs
+from counterplan.scm.gumbel import SHORT, sort_pairs, sort_spread
 
 from .support import exact_kernel, fractions_of, kernel, model_of, quadrature, questions
 
@@ -237,10 +239,13 @@ def test_tiny_probabilities_do_not_overflow() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, SHORT, SHORT + 1, 3 * SHORT, 1_000])
-def test_pairs_are_sorted_and_equals_stay_in_order(n: int) -> None:
+@pytest.mark.parametrize("sort", [sort_pairs, sort_spread])
+@pytest.mark.parametrize("worst", [0.0, -np.inf])
+def test_pairs_are_sorted_and_equals_stay_in_order(n: int, sort: Any, worst: float) -> None:
     keys, companions = np.random.default_rng(n).integers(0, 9, n) / 8.0, np.arange(n)
+    keys[n // 2 : n // 2 + 1] = worst
     order = np.argsort(keys, kind="stable")
     wanted = keys[order]
-    alone(sort_pairs)(keys, companions)
+    alone(sort)(keys, companions)
     assert (companions == order).all()
     assert (keys == wanted).all()

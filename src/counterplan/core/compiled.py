@@ -72,6 +72,8 @@ _PLACES: list[Any] = list(_IMPLEMENTATION._locator_classes)
 def plain(array: Any) -> Any:
     """An array as compiled functions take it, contiguous and writable: for any other layout they
     would be compiled anew, which takes seconds."""
+    if isinstance(array, np.ndarray) and array.flags.carray:  # to require it is slow
+        return array
     return np.require(array, requirements=["C", "W"])
 
 

@@ -12,6 +12,7 @@ with the reason, and the others go on.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import math
@@ -19,6 +20,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -442,15 +444,16 @@ class ExplainTask:
     def solve(self, part: bytes) -> PartResult:
         """The results and trajectories of the episodes of a part."""
         found: list[Answer] = []
-        for recorded in episodes_from_bytes(part):
-            try:
-                found += answers(self._explainer, recorded, self._question)
-            # Whatever goes wrong with one episode, a fault of the program included, must not cost
-            # the others their answers.
-            except Exception as problem:
-                reason = reason_of(problem)
-                found += [failed_answer(recorded, k, reason) for k in self._question.budgets]
-        return self._result(found)
+        with _uncollected():
+            for recorded in episodes_from_bytes(part):
+                try:
+                    found += answers(self._explainer, recorded, self._question)
+                # Whatever goes wrong with one episode, a fault of the program included, must not
+                # cost the others their answers.
+                except Exception as problem:
+                    reason = reason_of(problem)
+                    found += [failed_answer(recorded, k, reason) for k in self._question.budgets]
+            return self._result(found)
 
     def failed(self, part: bytes, reason: str) -> PartResult:
         """A part that could not be solved at all."""
@@ -475,6 +478,18 @@ class ExplainTask:
             "improvement": math.fsum(gain for gain in gains if math.isfinite(gain)),
         }
         return PartResult({name: parquet_bytes(one) for name, one in tables.items()}, summary)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let no garbage be looked for: what answers leave behind goes with the last name for it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def explain_spec(

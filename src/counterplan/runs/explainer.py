@@ -132,8 +132,8 @@ class Explainer(ABC):
             kept += range(last, len(episode))
         elif self.layout is not None:
             move = self.layout.max_move(question.max_move)
-        found = replace(self.rules(question), fixed_steps=kept, max_move=move)
-        return replace(found, supported=question.supported)
+        rules, supported = self.rules(question), question.supported
+        return replace(rules, fixed_steps=kept, max_move=move, supported=supported)
 
     @cached_property
     def data_rule(self) -> str:

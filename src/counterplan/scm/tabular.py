@@ -189,7 +189,7 @@ class TabularMDP(Drawn):
     def _with(self, **parts: Any) -> Self:
         """The same model with other parts, which are taken as they are."""
         other = copy(self)
-        for derived in ("_last_rewards", "largest_reward", "turned", "_rules"):
+        for derived in ("_last_rewards", "largest_reward", "turned", "_rules", "_entries"):
             other.__dict__.pop(derived, None)
         other.__dict__.update(parts)
         return other
@@ -289,11 +289,15 @@ class TabularMDP(Drawn):
 
     def entries_of(self, episode: Episode) -> IntArray:
         """Of each transition of an episode that is possible, in order, its entry of `rows`."""
+        known: tuple[Any, IntArray] | None = self.__dict__.get("_entries")
+        if known is not None and known[0] is episode:
+            return known[1]
         states, (indptr, indices, _) = episode.states, self.rows.arrays
         rows = self.row_of[states[:-1], episode.actions[: len(states) - 1]]
         lengths = indptr[rows + 1] - indptr[rows]
         places = np.arange(lengths.sum()) + np.repeat(indptr[rows + 1] - lengths.cumsum(), lengths)
         found: IntArray = places[indices[places] == np.repeat(states[1:], lengths)]
+        self.__dict__["_entries"] = episode, found
         return found
 
     @cached_property

@@ -241,9 +241,10 @@ def follow(path: Any, model: Any, policy: Any, costs: Any, seen: Any, kept: Any)
                         logs[j] = np.log(kernel[j]) if kernel[j] > 0.0 else -np.inf
                     formed = a
                 for j in range(0 if is_last else targets.shape[0]):
-                    i = targets[j]
+                    i = np.uint32(targets[j])
                     after[0, i, left] += share * kernel[j]
-                    after[1, i, left] += kernel[j] * stays
+                    if seen.shape[0]:
+                        after[1, i, left] += kernel[j] * stays
                     if score[s, c] + logs[j] > further[i, left]:
                         further[i, left] = score[s, c] + logs[j]
                         source[t + 1, i, left] = s * columns + c

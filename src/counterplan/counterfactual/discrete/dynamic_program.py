@@ -197,9 +197,10 @@ def step_back(
 def _best_change(
     game: Any, t: int, state: int, row_of: Any, ahead: Any, place: Any, change: Any
 ) -> None:
-    """Write the best worth (C,) of a change in a state, and the first action that has it."""
+    """Write the best worth (C,) of a change in a state, and the first action that has it, but for
+    rounding."""
     best, choice = change
-    rewards, (begins, options), may, costs, path, _ = game
+    rewards, (begins, options), may, costs, path, scale = game
     earned, kept = rewards[int(t == path.shape[1] - 1)], path[1, t]
     columns, most = best.shape[0], ahead.shape[1] - 1
     best[:] = -np.inf
@@ -212,7 +213,7 @@ def _best_change(
             row = ahead[place[row_of[state, action]]]
             for c in range(cost, columns):
                 worth = reward + row[min(c - cost, most)]
-                if worth > best[c]:
+                if worth > best[c] and worth - best[c] > TIE * max(scale, abs(worth)):
                     best[c], choice[c] = worth, action
 
 
@@ -399,8 +400,7 @@ def keep_observed(setting: Setting) -> PolicyTable:
     """The policy that changes nothing."""
     observed = setting.episode.actions
     shape = (len(observed), setting.mdp.n_states, setting.k + 1, 1)
-    few = setting.mdp.n_actions <= np.iinfo(np.int16).max
-    actions = np.empty(shape, dtype=np.int16 if few else np.int32)
+    actions = np.empty(shape, dtype=np.int16 if setting.mdp.n_actions < 2**15 else np.int32)
     actions[:] = observed[:, None, None, None]
     return PolicyTable(actions)
 
@@ -476,7 +476,7 @@ class Setting:
         """All of it as compiled functions take it: rewards before the last step and there, where
         the alternatives of each state begin and their actions, those that may be taken at each step
         (T, A), costs (A,), the observed states and actions (2, T), and the size of the rewards."""
-        path = np.stack([self.episode.states, self.episode.actions])
+        path = np.array([self.episode.states, self.episode.actions])
         rewards, _, options = self._rules
         return rewards, options, self._may, self.constraints.costs, path, self.mdp.largest_reward
 

@@ -43,7 +43,6 @@ from numpy.typing import NDArray
 from counterplan.core.compiled import alone, within
 from counterplan.core.episode import Episode
 from counterplan.core.validation import FloatArray
-from counterplan.counterfactual.discrete.sums import lowest, means
 from counterplan.errors import InputError
 from counterplan.scm.gumbel import (
     MARKS,
@@ -52,6 +51,7 @@ from counterplan.scm.gumbel import (
     expected_values,
     find_entry,
     kernel_rows,
+    quick_values,
     row_expectations,
     sort_pairs,
     sort_spread,
@@ -89,8 +89,10 @@ STABLE, MONOTONE = 1, 2
 # that no other probability is taken for it.
 LEAST = 5e-324
 # One order of all states is worth making where rows have together so many entries for each state,
-# and a row has one in so many of them.
-LONG, SKIPPED = 8, 32
+# and a row has one in so many of them; and worth following until but one row in so many is full.
+LONG, SKIPPED, FEW = 8, 32, 100
+# What is left of a row of which nothing has been filled yet.
+EMPTY = 2.0
 
 
 @within
@@ -142,6 +144,82 @@ def rank_states(law: Any, rows: Any, values: Any, states: Any, columns: int) -> 
                 count += 1
         sort_spread(keys, result[c])
     return result
+
+
+@within
+def known_lowest(
+    least: float, table: Any, turned: Any, asked: Any, values: Any, ranked: Any
+) -> Any:
+    """What `extreme_values` gives where rows are known and nothing is assumed, to the last digit:
+    many rows are filled side by side, state by state in order, until but few are not full.
+
+    least   p_o
+    turned  the rows by state, see `tabular.turned_rows`
+    asked   ids of rows, and which columns, see `gumbel.expected_values`
+    """
+    (begins, owners, probabilities), (rows, (many, columns, fewer)) = turned, asked
+    n_rows = table[0].shape[0] - 1
+    # What is left of each row, its sum, and its first and last value.
+    left, cells, open_ones = np.zeros(n_rows), np.empty((n_rows, 3)), np.empty(n_rows, np.uint32)
+    result, rank = np.empty((rows.shape[0], columns)), np.full(values.shape[0], -1)
+    for c in range(columns):
+        count, line, passed = rows.shape[0] if c < fewer else many, ranked[c], 0
+        unfilled = count
+        for i in range(count):
+            left[rows[i]], cells[rows[i], 0] = EMPTY, 0.0
+        while passed < line.shape[0] and unfilled > count // FEW:
+            state = line[passed]
+            passed += 1
+            # Which rows are open is not to be guessed: they are picked out without a branch.
+            n_open, value = np.uint64(0), values[state, c]
+            for x in range(np.uint64(begins[state]), np.uint64(begins[state + 1])):
+                open_ones[n_open] = x
+                n_open += np.uint64(left[np.uint32(owners[x])] > ROUNDING)
+            for x in open_ones[:n_open]:
+                row = np.uint32(owners[x])
+                rest = _poured(row, probabilities[x] / least, value, left[row], cells)
+                left[row] = rest
+                unfilled -= np.int64(rest <= ROUNDING)
+        for i in range(line.shape[0] if unfilled else 0):
+            rank[line[i]] = i
+        for i in range(count):
+            row = rows[i]
+            if left[row] > ROUNDING:
+                _fill_on(row, least, table, values[:, c], (rank, passed), (left, cells))
+            total, first, last = cells[row, 0], cells[row, 1], cells[row, 2]
+            if left[row] > 0.0:
+                total += left[row] * last
+            # A mean lies between what it is a mean of, whatever rounding says.
+            result[i, c] = min(max(total, min(first, last)), max(first, last))
+            left[row] = 0.0
+    return result
+
+
+@within
+def _poured(row: Any, cap: float, value: float, rest: float, cells: Any) -> float:
+    """Fill a row, of which there is a rest, with an outcome, up to its largest c_i; the rest."""
+    cells[row, 1] = value if rest == EMPTY else cells[row, 1]
+    cells[row, 2] = value
+    rest = min(rest, 1.0)
+    share = min(rest, cap)
+    cells[row, 0] += share * value
+    return rest - share
+
+
+@within
+def _fill_on(row: int, least: float, table: Any, values: Any, place: Any, filled: Any) -> None:
+    """Fill one row from a place in the line on, by taking again and again the first of its states
+    that are left."""
+    (indptr, indices, q, _), (rank, passed), (left, cells) = table, place, filled
+    while left[row] > ROUNDING:
+        at, entry = rank.shape[0], -1
+        for j in range(indptr[row], indptr[row + 1]):
+            if passed <= rank[indices[j]] < at:
+                at, entry = rank[indices[j]], j
+        if entry < 0:  # rows add up to nearly one
+            break
+        left[row] = _poured(row, q[entry] / least, values[indices[entry]], left[row], cells)
+        passed = at + 1
 
 
 @within
@@ -260,10 +338,10 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
     """(rows, columns) expectations of the first columns of values (S, C) for the row ids in `rows`.
 
     law       the believed rows (indptr, indices, probabilities); those of the limits (indptr,
-              indices, lower, upper), and these turned (see `sums.lowest`) where they are long and
+              indices, lower, upper), and these turned (see `known_lowest`) where they are long and
               known, else empty; (S, A) which of the latter a pair has; which of the former each
-              of them has, empty where they are the same; (doubt, sign, assume, quick); and what is kept
-              of the believed rows, see `KeptRows.along`
+              of them has, empty where they are the same; (doubt, sign, assume, quick); and what is
+              kept of the believed rows, see `KeptRows.along`
     observed  what is known of the observed pair, see `put_factual`, what it led to, and where what
               is kept of it is
     ranked    see `rank_states`
@@ -274,7 +352,8 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
     many, columns, fewer = wanted
     worst, is_long = np.empty((0, 0)), ranked.shape[0] > 0 and turned[0].shape[0] > 0
     if is_long:
-        worst = lowest(known[1, outcome], believed, turned, (rows, wanted), values, ranked)
+        asked = rows, wanted
+        worst = known_lowest(known[1, outcome], limits, turned, asked, values, ranked)
     elif doubt > 0.0:
         how = sign, assume, ranked, wanted
         worst = extreme_values(known[1:], outcome, limits, rows, values, how)
@@ -286,8 +365,12 @@ def expectations(law: Any, observed: Any, rows: Any, values: Any, ranked: Any, w
         for i in range(rows.shape[0]):
             ids[i] = own[rows[i]]
     led = outcome, kept[max(slot, 0), : kept.shape[1] if slot >= 0 else 0]
-    if quick and is_long and led[1].shape[0] == 0:
-        expected = means((known[0], outcome), believed, (rows, wanted), values)
+    is_quick = quick and is_long and led[1].shape[0] == 0
+    for c in range(columns if is_quick else 0):  # nothing times -inf is no number
+        ends = values[ranked[c, 0], c], values[ranked[c, -1], c]
+        is_quick = is_quick and np.isfinite(ends[0]) and np.isfinite(ends[1])
+    if is_quick:
+        expected = quick_values((known[0], outcome), believed, rows, values, wanted)
     else:
         expected = expected_values(known[0], marks, led, believed, ids, values, wanted)
     if doubt == 0.0:
