@@ -249,3 +249,9 @@ def test_pairs_are_sorted_and_equals_stay_in_order(n: int, sort: Any, worst: flo
     alone(sort)(keys, companions)
     assert (companions == order).all()
     assert (keys == wanted).all()
+
+
+def test_what_is_no_number_is_dealt_nowhere() -> None:
+    keys, companions = np.array([2.0, np.nan, 1.0, 0.5]), np.arange(4)
+    alone(sort_spread)(keys, companions)
+    assert sorted(companions) == [0, 1, 2, 3]

@@ -206,11 +206,12 @@ def sort_pairs(keys: Any, companions: Any) -> None:
 @within
 def sort_spread(keys: Any, companions: Any) -> None:
     """The same for many keys that are spread out: dealt into as many heaps, and these sorted."""
-    n, low, high = keys.shape[0], np.inf, -np.inf
+    n, low, high, are_numbers = keys.shape[0], np.inf, -np.inf, True
     for key in keys:
-        low, high = min(low, key), max(high, key)
+        low, high, are_numbers = min(low, key), max(high, key), are_numbers and key == key
     scale = (n - 1) / (high - low) if high > low else 0.0
-    is_spread = 0.0 < scale < np.inf  # neither all alike nor some infinite
+    # Neither all alike nor some infinite; of states that nothing leads to values may be anything.
+    is_spread = are_numbers and 0.0 < scale < np.inf
     ends, dealt, others = np.zeros(n + 1, dtype=np.int64), keys.copy(), companions.copy()
     for key in dealt:
         ends[np.int64((key - low) * scale) + 1 if is_spread else 1] += 1
