@@ -573,8 +573,9 @@ def run_backward(
     policy, reach = (plain(table.actions), weights), setting.reach(task, table)
     if law.compiled is not None and T * S <= SMALL and (watch is None or not watch.is_limited):
         steps = partial(_steps, setting, task, reach)
-        if is_best := task == CHOOSE and law.quick and setting.is_best:
-            task = COUNT
+        # Row sets may be of another model, with outcomes that its own rows do not have.
+        is_best = task == CHOOSE and law.quick and law.sets is None and setting.is_best
+        task = COUNT if is_best else task
         given = task, game, law.compiled, reach, policy
         values, rows = call(pass_back, steps, *given, setting.k)
         if is_best:
