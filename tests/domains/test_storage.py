@@ -558,3 +558,15 @@ def test_futures_that_differ_in_prices_share_a_program(monkeypatch: pytest.Monke
     for i in range(4):
         alone = problem.feasible(1, x[i : i + 1], levels[i : i + 1], wanted[None])
         assert np.array_equal(alone[0], together[i])
+
+
+def test_a_process_of_ones_own_is_not_called_by_an_inner_name() -> None:
+    class Wind:
+        start = np.array([6.0])
+
+        def draw(self, t: int, x: Any, generator: Any) -> Any:
+            return x + generator.normal(0.0, 1.5, x.shape)
+
+    sell = Flow("sell", out_of="b", most=1, earns="price")
+    with pytest.raises(NotApplicableError, match="^x takes more values than can be listed"):
+        cp.exact_value(Storage(Wind(), 3, TANK, sell))  # type: ignore[arg-type]
