@@ -568,5 +568,5 @@ def test_a_process_of_ones_own_is_not_called_by_an_inner_name() -> None:
             return x + generator.normal(0.0, 1.5, x.shape)
 
     sell = Flow("sell", out_of="b", most=1, earns="price")
-    with pytest.raises(NotApplicableError, match="^x takes more values than can be listed"):
+    with pytest.raises(NotApplicableError, match=r"^x takes more values than can be listed"):
         cp.exact_value(Storage(Wind(), 3, TANK, sell))  # type: ignore[arg-type]
