@@ -263,6 +263,7 @@ def test_quantiles_replace_continuous_chance() -> None:
         ({"reward": "price"}, InputError, r"reward must be a matrix \(A, X\) or a function"),
         ({"sense": "most"}, InputError, "sense must be 'max' or 'min', got 'most'"),
         ({"process": 3.0}, InputError, "float is no process: it needs start .X,. and draw"),
+        ({"process": GBM}, InputError, "GBM is a class, not a process: give GBM"),
         ({"process": MarkovModes(MATRIX)}, InputError, "use MarkovModes.*indicators=True"),
         ({"action_set": "all"}, InputError, "action_set 'all' is not 'extreme'"),
         ({"action_set": "order-up-to"}, InputError, "is for one resource that is added to"),

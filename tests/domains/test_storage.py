@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import counterplan as cp
-from counterplan.domains import dispatch
+from counterplan.domains import dispatch, storage
 from counterplan.domains.storage import Demand, Flow, Limit, Storage, Store, read_rate
 from counterplan.errors import CounterplanError, InfeasibleError, NotApplicableError
 from counterplan.planning.model import State
@@ -527,3 +527,46 @@ def test_processes_that_leave_all_bounds_are_refused(given: Any, said: str) -> N
     sell = Flow("f", out_of="b", most=1, earns="price")
     with pytest.raises(CounterplanError, match=said):
         Storage(cp.processes.Autoregression(**{**stated, "logs": True, **given}), 3, TANK, sell)
+
+
+def test_futures_that_differ_in_prices_share_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds of two reservoirs took a program for every future and step, minutes of them."""
+    problem = Storage(
+        process=cp.processes.Autoregression(40.0, 0.8, 40.0, 12.0),
+        horizon=5,
+        storages=[
+            Store("upper", capacity=20, start=8, inflow=1, spill=True, end_value=15),
+            Store("lower", capacity=9, start=2, spill=True, end_least=1),
+        ],
+        flows=[
+            Flow("turbine", out_of="upper", into="lower", most=5, earns="0.8 * price"),
+            Flow("pump", out_of="lower", into="upper", most=3, efficiency=0.75, pays="price"),
+            Flow("release", out_of="lower", most=4, earns="0.4 * price", ramp=2),
+        ],
+    )
+    asked, solve = [], storage.closest_flows
+
+    def counted(*given: Any) -> Any:
+        asked.append(given)
+        return solve(*given)
+
+    monkeypatch.setattr(storage, "closest_flows", counted)
+    x, wanted = problem.sample_paths(50, seed=0)[:, 1], np.array([5.0, 0.0, 4.0, 0.0, 0.0])
+    levels = np.array([[8.0, 2.0, 0.0], [3.0, 9.0, 1.0]])[np.arange(50) % 2]
+    together = problem.feasible(1, x, levels, np.tile(wanted, (50, 1)))
+    assert len(asked) == 2
+    for i in range(4):
+        alone = problem.feasible(1, x[i : i + 1], levels[i : i + 1], wanted[None])
+        assert np.array_equal(alone[0], together[i])
+
+
+def test_a_process_of_ones_own_is_not_called_by_an_inner_name() -> None:
+    class Wind:
+        start = np.array([6.0])
+
+        def draw(self, t: int, x: Any, generator: Any) -> Any:
+            return x + generator.normal(0.0, 1.5, x.shape)
+
+    sell = Flow("sell", out_of="b", most=1, earns="price")
+    with pytest.raises(NotApplicableError, match=r"^x takes more values than can be listed"):
+        cp.exact_value(Storage(Wind(), 3, TANK, sell))  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import counterplan as cp
 from counterplan.domains.basket import OptionBasket
 from counterplan.domains.bunkering import Bunkering
 from counterplan.domains.exogenous_mdp import ExogenousMDP
@@ -98,3 +99,59 @@ def test_options_are_exercised_once(model: Any, resource: Any, action: Any, word
     given = (np.array([one]) for one in (model.start.exogenous, resource, action))
     with pytest.raises(InfeasibleError, match=words):
         model.step(2, *given)
+
+
+class Offers:
+    """Two things to sell on four days; an offer goes up or down by one, or stays."""
+
+    horizon, sense = 4, "max"
+    start = State(0, np.array([3.0]), np.array([2.0]))
+
+    def draw(self, t: int, x: Any, generator: Any) -> Any:
+        return np.clip(x + generator.integers(-1, 2, x.shape), 1.0, 6.0)
+
+    def actions(self, state: State) -> Any:
+        return np.arange(0.0, state.resource[0] + 1.0)[:, None]
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        return x[:, 0] * a[:, 0], d - a
+
+
+class InPlace(Offers):
+    """The same, reckoned in the arrays that are given."""
+
+    def draw(self, t: int, x: Any, generator: Any) -> Any:
+        x += generator.integers(-1, 2, x.shape)
+        return np.clip(x, 1.0, 6.0, out=x)
+
+    def actions(self, state: State) -> Any:
+        offered = np.arange(0.0, state.resource[0] + 1.0)[:, None]
+        state.exogenous[:] = state.resource[:] = 0.0
+        return offered
+
+    def step(self, t: int, x: Any, d: Any, a: Any) -> Any:
+        d -= a
+        rewards = x[:, 0] * a[:, 0]
+        x *= 0.0
+        a *= 0.0
+        return rewards, d
+
+
+class Strayed(Offers):
+    """Offers may rise by one; those listed rise by two."""
+
+    def successors(self, t: int, x: Any) -> Any:
+        return x + np.array([[-1.0], [0.0], [2.0]]), np.full(3, 1 / 3)
+
+
+def test_a_model_may_reckon_in_place() -> None:
+    """A step that changed the actions on offer was planned for as another problem, wordlessly."""
+    plain, changed = (cp.plan(one, planner=cp.UCT(200), seed=0) for one in (Offers(), InPlace()))
+    assert plain.action.tolist() == changed.action.tolist() == [0.0]
+    assert plain.value == changed.value
+    assert plain.values.tolist() == changed.values.tolist()
+
+
+def test_draws_must_be_among_the_successors() -> None:
+    with pytest.raises(InputError, match="which is none of its successors"):
+        cp.plan(Strayed(), planner=cp.UCT(10), seed=0)

@@ -209,3 +209,31 @@ def test_kernels_are_compared() -> None:
     ):
         with pytest.raises(AssertionError, match=words):
             check_model(twisted(**changes))
+
+
+def test_a_step_that_changes_what_it_is_given_is_told() -> None:
+    class InPlace(Sale):
+        def step(self, t: int, exogenous: Any, resource: Any, actions: Any) -> Any:
+            rewards = (exogenous * actions)[:, 0]
+            exogenous *= 0.0
+            return rewards, resource - actions
+
+    with pytest.raises(AssertionError, match="changes the array x that it is given"):
+        check_model(InPlace())
+
+
+def test_rewards_that_are_no_numbers_are_told() -> None:
+    """Nan was told to be chance: it is not equal to itself."""
+
+    class Lost(Sale):
+        def step(self, t: int, exogenous: Any, resource: Any, actions: Any) -> Any:
+            rewards, after = super().step(t, exogenous, resource, actions)
+            return np.where(exogenous[:, 0] > 12.0, np.nan, rewards), after
+
+    with pytest.raises(AssertionError, match=r"gives reward nan .*: give finite numbers"):
+        check_model(Lost())
+
+
+def test_a_horizon_must_be_whole() -> None:
+    with pytest.raises(AssertionError, match=r"horizon is 3\.0: it must be a whole number"):
+        check_model(Sale(horizon=3.0))  # type: ignore[arg-type]

@@ -88,6 +88,7 @@ class PlanOptions(cli.SharedOptions):
         "What is ahead counts by its worst share at every step, such as 0.25 (1: the mean), or the "
         "mean's weight and a share, such as 0.5,0.25.",
         parse=_risk,
+        metavar="SHARE",
     )
     step: int = cli.option("How many decisions have been made before.", 0)
     k: int | None = cli.option(

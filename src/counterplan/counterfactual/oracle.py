@@ -253,11 +253,14 @@ class _ExecutedWorld(World):
             yield from offered[(np.abs(offered - executed) <= self.reach + 1e-9).all(axis=1)]
 
     def step(self, t: int, state: FloatArray, action: FloatArray) -> Any:
-        reward, after = self.problem.step(t, self.path[t][None], state[None], action[None])
+        given = (one[None].copy() for one in (self.path[t], state, action))
+        reward, after = self.problem.step(t, *given)
         return self.sign * float(reward[0]), [(1.0, np.asarray(after[0]))]
 
     def _offered(self, t: int, levels: FloatArray) -> FloatArray:
-        return np.asarray(self.problem.actions(State(t, self.path[t], levels)), np.float64)
+        return np.asarray(
+            self.problem.actions(State(t, self.path[t].copy(), levels.copy())), np.float64
+        )
 
     @cached_property
     def _was_offered(self) -> list[bool]:

@@ -418,10 +418,9 @@ class Storage(HasFutures):
         known = np.repeat(x[None], len(rows), axis=0), np.repeat(d[None], len(rows), axis=0)
         if self.is_simple or not self.has_dead_ends:
             if self._misses(t, *known, rows)[0] > 0.0:
-                self._closest(t, x, d, rows[0])  # says what is wrong
+                self._closest(t, *(one[:1] for one in (*known, rows)))  # says what is wrong
             return rows
-        found = [self._closest(t, x, d, row) for row in rows]
-        return np.unique(np.round(found, 12), axis=0) + 0.0
+        return np.unique(np.round(self._closest(t, *known, rows), 12), axis=0) + 0.0
 
     def step(
         self, t: int, exogenous: FloatArray, resource: FloatArray, actions: FloatArray
@@ -460,26 +459,38 @@ class Storage(HasFutures):
             wrong |= (after < low - slack) | (after > high + slack)
         elif self.has_dead_ends:
             wrong[:] = True
-        for i in np.flatnonzero(wrong):
-            found[i] = self._closest(t, x[i], d[i], found[i])
+        if wrong.any():
+            found[wrong] = self._closest(t, x[wrong], d[wrong], found[wrong])
         return found
 
     def _closest(self, t: int, x: FloatArray, d: FloatArray, wanted: FloatArray) -> FloatArray:
-        """(A,) the closest flows that leave all later steps possible, by a linear program; where
+        """(n, A) the closest flows that leave all later steps possible, by linear programs; where
         x may not be at its worst in all things at once, what there is a way on after."""
-        try:
-            if self.is_simple:
-                return closest_flows(self._table.stage(t, viable=True), x, d, wanted)
-            later = [self._table.extreme(s) for s in range(t + 1, self.horizon)]
-            return closest_flows(self.stage(t), x, d, wanted, later)
-        except InfeasibleError:
-            if isinstance(self, FiniteSupport):
-                with suppress(InfeasibleError, NotApplicableError):
-                    return np.asarray(self._way_on(t, x[None], d[None])[0])
-            raise InfeasibleError(
-                f"with {self._levels_in_words(d)} at t={t} no flows keep all bounds from there on: "
-                f"{self._hint(t, x[None])}"
-            ) from None
+        stage = self._table.stage(t, viable=True) if self.is_simple else self.stage(t)
+        later = range(0) if self.is_simple else range(t + 1, self.horizon)
+        ahead = [self._table.extreme(s) for s in later]
+        # Prices change nothing about what is possible: rows that differ in these alone share one.
+        alike = np.hstack([x @ stage.inflow_x.T, x @ stage.rows_x.T, d, wanted])
+        known: dict[bytes, FloatArray] = {}
+        found = np.empty_like(wanted)
+        for i, key in enumerate(row.tobytes() for row in alike):
+            try:
+                if key not in known:
+                    known[key] = closest_flows(stage, x[i], d[i], wanted[i], ahead)
+                found[i] = known[key]
+            except InfeasibleError:
+                found[i] = self._possible(t, x[i : i + 1], d[i : i + 1])
+        return found
+
+    def _possible(self, t: int, x: FloatArray, d: FloatArray) -> FloatArray:
+        """(A,) flows that there is a way on after, in x (1, X), d (1, D)."""
+        if isinstance(self, FiniteSupport):
+            with suppress(InfeasibleError, NotApplicableError):
+                return np.asarray(self._way_on(t, x, d)[0])
+        raise InfeasibleError(
+            f"with {self._levels_in_words(d[0])} at t={t} no flows keep all bounds from there on: "
+            f"{self._hint(t, x)}"
+        ) from None
 
     @cached_property
     def _way_on(self) -> Rule:

@@ -167,9 +167,8 @@ class StorageValue:
     def __init__(self, model: Storage, numbers: FloatArray) -> None:
         if not isinstance(model, FiniteSupport):
             raise NotApplicableError(
-                f"x follows {type(model.process).__name__}, which takes more values than can be "
-                "listed: state a process with finitely many, or bracket the value by value_bounds "
-                "or policies.Cuts"
+                "x takes more values than can be listed: state a process with finitely many, or "
+                "bracket the value by value_bounds or policies.Cuts"
             )
         self._model, self._flat, self._sign = model, numbers, sign_of(model)
         self._before: list[dict[bytes, FloatArray]] = [{} for _ in range(model.horizon)]

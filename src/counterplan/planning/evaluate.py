@@ -261,7 +261,7 @@ def refuse_action(problem: ExogenousModel, state: State, action: FloatArray) -> 
     if not np.isfinite(action).all():
         raise InputError(f"the action at t={state.t} is {action.tolist()}: must be finite")
     one = state.exogenous[np.newaxis], state.resource[np.newaxis], action[np.newaxis]
-    problem.step(state.t, *one)
+    problem.step(state.t, *(part.copy() for part in one))
     if isinstance(problem, MakesFeasible):
         closest = problem.feasible(state.t, *one)[0]
         if np.abs(closest - action).max() > ROUNDING * (1.0 + np.abs(action).max()):

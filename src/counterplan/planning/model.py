@@ -309,7 +309,8 @@ def numbers(values: object, name: str, shape: tuple[int, ...] | None = None) -> 
 
 def offered(model: ExogenousModel, state: State) -> FloatArray:
     """(m, A) the model's own actions of a state, refused where these are no rows of numbers."""
-    actions = numbers(model.actions(state), f"actions at t={state.t}")
+    t, x, d = state
+    actions = numbers(model.actions(State(t, x.copy(), d.copy())), f"actions at t={t}")
     if actions.ndim != 2 or not len(actions):
         raise InputError(
             f"actions at t={state.t}, x={state.exogenous.tolist()}, d={state.resource.tolist()} "
@@ -336,8 +337,9 @@ def following(process: FiniteProcess, t: int, x: FloatArray) -> tuple[FloatArray
 def stepped(
     model: ExogenousModel, t: int, x: FloatArray, d: FloatArray, actions: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The model's own step for (n, X), (n, D), (n, A), refused where it gives no numbers."""
-    found = model.step(t, x, d, actions)
+    """The model's own step for (n, X), (n, D), (n, A), refused where it gives no numbers. It is
+    given copies: a step may reckon in place."""
+    found = model.step(t, x.copy(), d.copy(), actions.copy())
     try:
         rewards, after = (np.asarray(one, dtype=np.float64) for one in found)
     except (TypeError, ValueError):

@@ -195,7 +195,7 @@ def futures(
     rng, paths = generator(seed), np.empty(shape)
     paths[:, 0] = first
     for s in range(1, shape[1]):
-        drawn = model.draw(t + s - 1, paths[:, s - 1], rng)
+        drawn = model.draw(t + s - 1, paths[:, s - 1].copy(), rng)
         paths[:, s] = numbers(drawn, f"draw at t={t + s - 1}", (n, first.size))
     return paths
 

@@ -69,6 +69,8 @@ def check_model(model: ExogenousModel, *, seed: Seed = 0) -> None:
         f"{type(model).__name__} needs horizon, sense, start, draw, actions and step"
     )
     assert model.sense in ("max", "min"), f"sense is {model.sense!r}, not 'max' or 'min'"
+    is_whole = isinstance(model.horizon, int | np.integer)
+    assert is_whole, f"horizon is {model.horizon!r}: it must be a whole number"
     assert model.horizon >= 1, f"horizon is {model.horizon}: there is nothing to decide"
     for name in ("exogenous", "resource"):
         size = np.shape(getattr(model.start, name))
@@ -132,9 +134,19 @@ def _offered(model: ExogenousModel, state: State) -> FloatArray:
 def _step(
     model: ExogenousModel, t: int, x: FloatArray, d: FloatArray, actions: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    rewards, after = (np.asarray(part) for part in model.step(t, x, d, actions))
+    given = x.copy(), d.copy(), actions.copy()
+    rewards, after = (np.array(part) for part in model.step(t, *given))
     _shape(rewards, (len(actions),), f"step at t={t} gives rewards")
     _shape(after, d.shape, f"step at t={t} gives levels")
+    for name, changed, one in zip(("x", "d", "actions"), given, (x, d, actions), strict=True):
+        assert np.array_equal(changed, one), (
+            f"step at t={t} changes the array {name} that it is given: make a new one"
+        )
+    for i in np.flatnonzero(~np.isfinite(rewards) | ~np.isfinite(after).all(axis=1)):
+        raise AssertionError(
+            f"step at t={t}, x={x[i].tolist()}, d={d[i].tolist()}, action={actions[i].tolist()} "
+            f"gives reward {rewards[i]} and d={after[i].tolist()}: give finite numbers"
+        )
     return rewards, after
 
 

@@ -345,7 +345,7 @@ class PathProgram:
         rewards, after = np.empty(0), np.empty((0, len(resource)))
         if m:
             x, d = (np.repeat(one[None], m, axis=0) for one in (setting.path[s], resource))
-            rewards, after = setting.model.step(setting.state.t + s, x, d, actions)
+            rewards, after = setting.model.step(setting.state.t + s, x, d, actions.copy())
         keys = [_key(level) for level in after]
         return Choices(actions, setting.sign * np.asarray(rewards), costs, keys), after
 

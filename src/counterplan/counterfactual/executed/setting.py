@@ -115,7 +115,7 @@ class AllocationSetting:
             if not len(offered):
                 continue
             n = len(offered)
-            rewards, _ = self.model.step(t, np.tile(x, (n, 1)), np.tile(d, (n, 1)), offered)
+            rewards, _ = self.model.step(t, np.tile(x, (n, 1)), np.tile(d, (n, 1)), offered.copy())
             finite = np.abs(rewards[np.isfinite(rewards)])
             total += float(finite.max(initial=0.0))
             amount = max(amount, float(np.abs(offered).max()))

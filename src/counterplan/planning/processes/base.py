@@ -93,7 +93,7 @@ class Drawn:
         return vector(self.own.start, "start")
 
     def draw(self, t: int, exogenous: FloatArray, generator: np.random.Generator) -> FloatArray:
-        found = np.asarray(self.own.draw(t, exogenous, generator), dtype=np.float64)
+        found = np.asarray(self.own.draw(t, exogenous.copy(), generator), dtype=np.float64)
         if found.shape != exogenous.shape or not np.isfinite(found).all():
             what = "numbers that are not finite" if found.shape == exogenous.shape else found.shape
             raise InputError(

@@ -251,6 +251,9 @@ def stated_process(sense: object, process: Any, with_indicators: str) -> Process
     modes."""
     if sense not in ("max", "min"):
         raise InputError(f"sense must be 'max' or 'min', got {sense!r}")
+    if isinstance(process, type):
+        name = process.__name__
+        raise InputError(f"{name} is a class, not a process: give {name}(...)")
     if not isinstance(process, Process) and hasattr(process, "start") and hasattr(process, "draw"):
         process = Drawn(process)
     if not isinstance(process, Process):

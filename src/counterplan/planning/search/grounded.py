@@ -36,7 +36,7 @@ import numpy as np
 from counterplan.core.limits import ProgressCallback, clock
 from counterplan.core.result import Interval
 from counterplan.core.validation import FloatArray, Seed, generator
-from counterplan.errors import CounterplanError, NotApplicableError
+from counterplan.errors import CounterplanError, InputError, NotApplicableError
 from counterplan.planning.compiled import jit
 from counterplan.planning.exact_value import Solution, remembered, solved
 from counterplan.planning.lattice_value import LatticeValue, lattice_value, read
@@ -82,6 +82,8 @@ ASKED = 1_000
 # Gap at which a policy by cuts is good enough to follow. Most of what is left is the bound's: a
 # proof takes several times as long, and hardly changes what is done.
 NEAR = 3e-3
+# Draws that are looked up among what is said to follow.
+DRAWS = 16
 # By how many standard errors another policy, or the search's action, must be better.
 CLEARLY = 2.0
 
@@ -230,9 +232,17 @@ def tried(problem: ExogenousModel) -> int:
         calls.step(t, x, d, action, after)
         stepped(problem, t, *(np.stack([one, one]) for one in (x, d, action)))
         if t + 1 < problem.horizon:
-            if isinstance(problem, FiniteSupport):
-                calls.successors(t, x, states, chances)
             calls.draw(t, x, rng, drawn)
+            if isinstance(problem, FiniteSupport):
+                known = states[: calls.successors(t, x, states, chances)]
+                many = np.asarray(problem.draw(t, np.tile(x, (DRAWS, 1)), rng))
+                near = np.abs(many[:, None] - known) <= 1e-9 * (1.0 + np.abs(known))
+                hits = np.asarray(np.all(near, axis=2)).any(axis=1)
+                if not hits.all():
+                    raise InputError(
+                        f"draw at t={t} makes {many[np.argmin(hits)].tolist()} of x={x.tolist()}, "
+                        "which is none of its successors: both must say the same of what may follow"
+                    )
         x, d = drawn, after
     return more.shape[1]
 

@@ -80,7 +80,7 @@ class Interpreter:
         return M
 
     def actions(self, t: int, x: FloatArray, d: FloatArray, out: FloatArray) -> int:
-        actions = self.offered(State(t, x.copy(), d.copy()))
+        actions = self.offered(State(t, x, d))
         m = len(actions)
         out[:m] = numbers(actions, f"actions at t={t}", (m, out.shape[1]))
         return m
@@ -88,8 +88,7 @@ class Interpreter:
     def step(
         self, t: int, x: FloatArray, d: FloatArray, action: FloatArray, out: FloatArray
     ) -> float:
-        given = (x[None].copy(), d[None].copy(), action[None].copy())
-        rewards, after = stepped(self.model, t, *given)
+        rewards, after = stepped(self.model, t, x[None], d[None], action[None])
         out[:] = after[0]
         return self.sign * float(rewards[0])
 
