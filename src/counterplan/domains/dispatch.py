@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from counterplan.core.compiled import njit
-from counterplan.planning.compiled import Layout, inlined, jit, offer
+from counterplan.core.compiled import njit, within
+from counterplan.planning.compiled import Layout, inlined, inner, jit, offer
 
 # D numbers of the resource: S levels, then the flows before of those with ramps. A flow is one or
 # more numbers of y (its segments, the cheapest first), `first` says which; then come what is lost
@@ -98,7 +98,7 @@ def level_before(p, t, i, x, d):  # type: ignore[no-untyped-def]
     return _linear(p.keep[i] * d[i] + p.inflow[t, i], p.inflow_x[t, i], x)
 
 
-@jit
+@inner
 def _look(flat, t, x, d, now):  # type: ignore[no-untyped-def]
     """Of each number of y what a unit earns, to be maximised, its least and its most but for levels
     and demands, without spilling; written to now (3, A)."""
@@ -133,7 +133,7 @@ def _limit(p, t, k, x):  # type: ignore[no-untyped-def]
     return max(_linear(p.limit[t, k], p.limit_x[t, k], x), p.limit_least[t, k])
 
 
-@jit
+@inner
 def _serve(flat, t, k, now, worth, left, y):  # type: ignore[no-untyped-def]
     """Serve what is left of demand k in merit order, above what y has already; what cannot be."""
     p = storage(flat)
@@ -154,7 +154,7 @@ def _serve(flat, t, k, now, worth, left, y):  # type: ignore[no-untyped-def]
     return -left
 
 
-@jit
+@inner
 def _dispatch(flat, t, x, now, worth, y):  # type: ignore[no-untyped-def]
     """The best flows where a unit in each storage is worth so much, whatever the levels and the
     limits; by how much a demand is missed."""
@@ -184,7 +184,7 @@ def _change(p, t, y):  # type: ignore[no-untyped-def]
 compiled: Any = njit(cache=True)
 
 
-@compiled
+@within
 def _note(flat, t, now, corners, curve, m):  # type: ignore[no-untyped-def]
     """The flows of place m as a corner, where they are another than the last; how many now."""
     p, y = storage(flat), corners[m]
@@ -199,7 +199,7 @@ TINY, MOST_PIVOTS = 1e-11, 10_000
 KEPT, EARNED, LEVEL = -3, -2, -1
 
 
-@compiled
+@within
 def _tableau(flat, t, x, now):  # type: ignore[no-untyped-def]
     """(R + 3, n) rows of demands and limits, then objectives; columns are y, what is left of each
     limit, and what each row misses by, which is where it begins: bounds (2, n) and values (n,)."""
@@ -207,9 +207,12 @@ def _tableau(flat, t, x, now):  # type: ignore[no-untyped-def]
     R, A = p.K + p.L, p.A
     n = A + p.L + R
     rows, bounds, value = np.zeros((R + 3, n)), np.zeros((2, n)), np.zeros(n)
-    bounds[1] = np.inf
-    bounds[0, :A], bounds[1, :A], value[:A] = now[LEAST], now[MOST], now[LEAST]
-    rows[EARNED, :A], rows[LEVEL, :A] = now[PRICE], p.effect[t, 0]
+    # Element by element, here and below: expressions of whole arrays take seconds to compile.
+    for j in range(n):
+        bounds[1, j] = np.inf
+    for j in range(A):
+        bounds[0, j], bounds[1, j], value[j] = now[LEAST, j], now[MOST, j], now[LEAST, j]
+        rows[EARNED, j], rows[LEVEL, j] = now[PRICE, j], p.effect[t, 0, j]
     for r in range(R):
         if r < p.K:
             right = _linear(p.amount[t, r], p.amount_x[t, r], x)
@@ -217,16 +220,18 @@ def _tableau(flat, t, x, now):  # type: ignore[no-untyped-def]
                 rows[r, j] = p.share[t, j] if p.demand[j] == r else 0.0
         else:
             right = _limit(p, t, r - p.K, x)
-            rows[r, :A], rows[r, A + r - p.K] = p.weight[r - p.K], 1.0
+            for j in range(A):
+                rows[r, j] = p.weight[r - p.K, j]
+            rows[r, A + r - p.K] = 1.0
         right -= np.dot(rows[r, :A], value[:A])
-        if right < 0.0:
-            rows[r] *= -1.0
+        for j in range(A + p.L):
+            rows[r, j] = -rows[r, j] if right < 0.0 else rows[r, j]
+            rows[KEPT, j] += rows[r, j]
         rows[r, A + p.L + r], value[A + p.L + r] = 1.0, abs(right)
-        rows[KEPT, : A + p.L] += rows[r, : A + p.L]
     return rows, bounds, value
 
 
-@compiled
+@within
 def _entering(rows, bounds, basic, at_top, phase):  # type: ignore[no-untyped-def]
     """The column that is the next to change, -1 where none is."""
     enters, first = -1, np.inf
@@ -243,7 +248,7 @@ def _entering(rows, bounds, basic, at_top, phase):  # type: ignore[no-untyped-de
     return enters
 
 
-@compiled
+@within
 def _pivots(flat, t, x, now, corners, curve):  # type: ignore[no-untyped-def]
     """F by the simplex method: first all rows are kept, then the level is lowest, then a unit in
     store is worth more and more. Each column that then enters leads to the next corner."""
@@ -251,21 +256,24 @@ def _pivots(flat, t, x, now, corners, curve):  # type: ignore[no-untyped-def]
     rows, bounds, value = _tableau(flat, t, x, now)
     R, n = len(rows) - 3, len(value)
     basis, basic, at_top = np.arange(n - R, n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    basic[n - R :] = True
-    phase, m = 0, 0
+    for j in basis:
+        basic[j] = True
+    phase = m = np.int64(0)  # no literals: what takes them would be compiled twice
     for _ in range(MOST_PIVOTS):
         if phase == 3:
             return m
         j = _entering(rows, bounds, basic, at_top, phase)
         if j < 0:
             if phase == 0:
-                if value[n - R :].max() > MISSED * (1.0 + abs(p.top[t, 0])):
-                    return 0
-                bounds[1, n - R :] = 0.0
+                for i in range(n - R, n):
+                    if value[i] > MISSED * (1.0 + abs(p.top[t, 0])):
+                        return 0
+                    bounds[1, i] = 0.0
             phase += 1
             if phase == 2:
-                corners[0] = value[: p.A]
-                m = _note(flat, t, now, corners, curve, 0)
+                for i in range(p.A):
+                    corners[0, i] = value[i]
+                m = _note(flat, t, now, corners, curve, np.int64(0))
             continue
         way = -1.0 if at_top[j] else 1.0
         step, leaves, to_top = bounds[1, j] - bounds[0, j], -1, False
@@ -286,14 +294,18 @@ def _pivots(flat, t, x, now, corners, curve):  # type: ignore[no-untyped-def]
             i = basis[leaves]
             basic[i], basic[j], at_top[i], basis[leaves] = False, True, to_top, j
             value[i] = bounds[1 if to_top else 0, i]
-            rows[leaves] /= rows[leaves, j]
+            pivot = rows[leaves, j]
+            for i in range(n):
+                rows[leaves, i] /= pivot
             for r in range(R + 3):
-                if r != leaves:
-                    rows[r] -= rows[r, j] * rows[leaves]
+                rate = rows[r, j]
+                for i in range(n if r != leaves else 0):
+                    rows[r, i] -= rate * rows[leaves, i]
         if phase == 2 and step > 0.0:
             if m == len(corners):
                 raise ValueError("a step has more corners than there is room for")
-            corners[m] = value[: p.A]
+            for i in range(p.A):
+                corners[m, i] = value[i]
             m = _note(flat, t, now, corners, curve, m)
     return 0
 
@@ -320,7 +332,7 @@ def frontier(flat, t, x, d, corners, curve):  # type: ignore[no-untyped-def]
                     turns[n] = cheaper / steeper
                     n += 1
     turns = np.sort(turns[:n])
-    worth, m = np.zeros(1), 0
+    worth, m = np.zeros(1), np.int64(0)
     for k in range(n + 1):
         if n > 0:
             before = turns[k - 1] if k > 0 else turns[0] - 2.0 * (1.0 + abs(turns[0]))
@@ -334,14 +346,15 @@ def frontier(flat, t, x, d, corners, curve):  # type: ignore[no-untyped-def]
     return m
 
 
-@compiled
+@within
 def _place(corners, curve, wanted, y):  # type: ignore[no-untyped-def]
     """The flows on F that change the level as wanted."""
     k, m = 1, len(curve)
     while k < m - 1 and curve[k, 0] < wanted:
         k += 1
     if m == 1:
-        y[:] = corners[0]
+        for j in range(len(y)):
+            y[j] = corners[0, j]
         return
     weight = (wanted - curve[k - 1, 0]) / (curve[k, 0] - curve[k - 1, 0])
     weight = min(max(weight, 0.0), 1.0)
@@ -349,7 +362,7 @@ def _place(corners, curve, wanted, y):  # type: ignore[no-untyped-def]
         y[j] = corners[k - 1, j] + weight * (corners[k, j] - corners[k - 1, j])
 
 
-@compiled
+@within
 def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     """What is offered of one storage, from the emptiest to the fullest and then the rest."""
     p = storage(flat)
@@ -357,7 +370,8 @@ def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     corners, curve = np.empty((n, p.A)), np.empty((n, 2))
     n = frontier(flat, t, x, d, corners, curve)
     if n == 0:  # no state to be in
-        out[0] = 0.0
+        for j in range(p.A):
+            out[0, j] = 0.0
         repair(flat, t, x, d, out[0])
         return 1
     curve = curve[:n]
@@ -388,7 +402,7 @@ def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     return m
 
 
-@compiled
+@within
 def _reduce(row, sense, now, over, y):  # type: ignore[no-untyped-def]
     """Take back flows that add to a row (A,), or with sense -1 take from it, those that gain least
     first, until it has changed by `over`."""
@@ -460,7 +474,7 @@ def repair(flat, t, x, d, y):  # type: ignore[no-untyped-def]
             return
 
 
-@compiled
+@within
 def _many(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     """What is offered of several storages: each emptied, left or filled, in combinations."""
     p = storage(flat)
@@ -480,7 +494,8 @@ def _many(flat, t, x, d, out):  # type: ignore[no-untyped-def]
             choices[1, i] = 0.5 * (sells + buys)
         elif np.isfinite(sells) or np.isfinite(buys):
             choices[1, i] = sells if np.isfinite(sells) else buys
-    choices[0], choices[2] = -4.0 * largest, 4.0 * largest
+    for i in range(p.S):
+        choices[0, i], choices[2, i] = -4.0 * largest, 4.0 * largest
     m, worth, count = 0, np.zeros(p.S), min(3**p.S, MOST_COMBINATIONS)
     for k in range(count):
         rest = k
@@ -520,7 +535,7 @@ def step(flat, t, x, d, action, out):  # type: ignore[no-untyped-def]
 # --- One storage: values of levels, concave and piecewise linear: curves (n, 2) -------------------
 
 
-@compiled
+@within
 def value_at(curve, level):  # type: ignore[no-untyped-def]
     """The value of a level, that of the nearest where there is none."""
     level = min(max(level, curve[0, 0]), curve[-1, 0])
@@ -531,7 +546,7 @@ def value_at(curve, level):  # type: ignore[no-untyped-def]
     return curve[k - 1, 1] + weight * (curve[k, 1] - curve[k - 1, 1])
 
 
-@compiled
+@within
 def _cut(curve, low, high, out):  # type: ignore[no-untyped-def]
     """The part of a curve between two levels; how many points, 0 where there is none."""
     n = len(curve)
@@ -558,7 +573,7 @@ def worth_after(flat, t, curve, out):  # type: ignore[no-untyped-def]
     if n == 0:
         n = 2 if high > low else 1
         out[0, 0], out[1, 0] = low, high
-        out[:2, 1] = 0.0
+        out[0, 1] = out[1, 1] = 0.0
     else:
         n = _cut(curve, low, high, out)
     for k in range(n):
@@ -587,7 +602,9 @@ def worth_before(flat, t, x, curve, out):  # type: ignore[no-untyped-def]
         if spills and max(slope, other) <= 0.0:
             break
         if j == 0 or (i < n and slope >= other):  # whatever is not a number
-            found[size] = found[size - 1] + curve[i] - curve[i - 1]
+            for column in range(2):
+                last = found[size - 1, column]
+                found[size, column] = last + curve[i, column] - curve[i - 1, column]
             i += 1
         else:
             found[size, 0] = found[size - 1, 0] + turned[j, 0] - turned[j - 1, 0]
@@ -653,5 +670,6 @@ def along_paths(flat, t, level, paths, values, found):  # type: ignore[no-untype
         for s in range(steps):
             best_flows(flat, t + s, paths[i, s], d, after[s, : sizes[s]], found[i, s])
             values[i] += step(flat, t + s, paths[i, s], d, found[i, s], following)
-            d[:] = following
+            for k in range(p.D):
+                d[k] = following[k]
     return -1
