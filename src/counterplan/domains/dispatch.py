@@ -181,10 +181,12 @@ def _change(p, t, y):  # type: ignore[no-untyped-def]
 
 
 # What follows makes arrays, so it is not `jit`. Curves are points (n, 2), ascending in the first.
+# Those that only compiled code calls are parts of it.
 compiled: Any = njit(cache=True)
+part: Any = within
 
 
-@within
+@part
 def _note(flat, t, now, corners, curve, m):  # type: ignore[no-untyped-def]
     """The flows of place m as a corner, where they are another than the last; how many now."""
     p, y = storage(flat), corners[m]
@@ -199,7 +201,7 @@ TINY, MOST_PIVOTS = 1e-11, 10_000
 KEPT, EARNED, LEVEL = -3, -2, -1
 
 
-@within
+@part
 def _tableau(flat, t, x, now):  # type: ignore[no-untyped-def]
     """(R + 3, n) rows of demands and limits, then objectives; columns are y, what is left of each
     limit, and what each row misses by, which is where it begins: bounds (2, n) and values (n,)."""
@@ -231,7 +233,7 @@ def _tableau(flat, t, x, now):  # type: ignore[no-untyped-def]
     return rows, bounds, value
 
 
-@within
+@part
 def _entering(rows, bounds, basic, at_top, phase):  # type: ignore[no-untyped-def]
     """The column that is the next to change, -1 where none is."""
     enters, first = -1, np.inf
@@ -248,7 +250,7 @@ def _entering(rows, bounds, basic, at_top, phase):  # type: ignore[no-untyped-de
     return enters
 
 
-@within
+@part
 def _pivots(flat, t, x, now, corners, curve):  # type: ignore[no-untyped-def]
     """F by the simplex method: first all rows are kept, then the level is lowest, then a unit in
     store is worth more and more. Each column that then enters leads to the next corner."""
@@ -346,7 +348,7 @@ def frontier(flat, t, x, d, corners, curve):  # type: ignore[no-untyped-def]
     return m
 
 
-@within
+@part
 def _place(corners, curve, wanted, y):  # type: ignore[no-untyped-def]
     """The flows on F that change the level as wanted."""
     k, m = 1, len(curve)
@@ -362,7 +364,7 @@ def _place(corners, curve, wanted, y):  # type: ignore[no-untyped-def]
         y[j] = corners[k - 1, j] + weight * (corners[k, j] - corners[k - 1, j])
 
 
-@within
+@part
 def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     """What is offered of one storage, from the emptiest to the fullest and then the rest."""
     p = storage(flat)
@@ -402,7 +404,7 @@ def _one(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     return m
 
 
-@within
+@part
 def _reduce(row, sense, now, over, y):  # type: ignore[no-untyped-def]
     """Take back flows that add to a row (A,), or with sense -1 take from it, those that gain least
     first, until it has changed by `over`."""
@@ -474,7 +476,7 @@ def repair(flat, t, x, d, y):  # type: ignore[no-untyped-def]
             return
 
 
-@within
+@part
 def _many(flat, t, x, d, out):  # type: ignore[no-untyped-def]
     """What is offered of several storages: each emptied, left or filled, in combinations."""
     p = storage(flat)
@@ -535,7 +537,7 @@ def step(flat, t, x, d, action, out):  # type: ignore[no-untyped-def]
 # --- One storage: values of levels, concave and piecewise linear: curves (n, 2) -------------------
 
 
-@within
+@part
 def value_at(curve, level):  # type: ignore[no-untyped-def]
     """The value of a level, that of the nearest where there is none."""
     level = min(max(level, curve[0, 0]), curve[-1, 0])
@@ -546,7 +548,7 @@ def value_at(curve, level):  # type: ignore[no-untyped-def]
     return curve[k - 1, 1] + weight * (curve[k, 1] - curve[k - 1, 1])
 
 
-@within
+@part
 def _cut(curve, low, high, out):  # type: ignore[no-untyped-def]
     """The part of a curve between two levels; how many points, 0 where there is none."""
     n = len(curve)
