@@ -330,8 +330,9 @@ def _decide(options: PlanOptions, choice: ProblemChoice) -> None:
 
         risk = Risk.read(options.risk)
     with cli.episode_bar() as progress:
-        more = {"clip": clip, "seed": options.seed, "risk": risk, "progress": progress}
-        found = search(problem, state, planner, **more)
+        found = search(
+            problem, state, planner, clip=clip, seed=options.seed, risk=risk, progress=progress
+        )
     counts = found.stats["simulations"], found.stats["seconds"]
     log.info("planned by %s: %s, %d simulations in %.3g s", found.planner, found.status, *counts)
     bounds = None
@@ -366,15 +367,17 @@ def _print_decision(record: dict[str, Any], name: str) -> None:
         [one["words"], _number(one["value"]), _error(one["se"]), str(one["simulations"])]
         for one in record["choices"]
     ]
-    if stats["simulations"]:
+    count, seconds = stats["simulations"], stats["seconds"]
+    stands_on, done = record["basis"] or record["planner"], "planned"
+    if count:
+        done = f"{count:,.0f} simulations"
+        if record["status"] == "followed":
+            stands_on = f"followed, nothing searched does surely better: {stands_on}"
         clipped = "clipped" if record["clip"] else "not clipped"
         cli.print_table(f"{record['planner']}, {clipped}; {_better(record)}", columns, rows)
     else:  # solved, not searched: no action was tried
         typer.echo(_better(record))
-    method = record["basis"] or record["planner"]
-    if record["status"] == "followed" and stats["simulations"]:
-        method = f"followed, nothing searched does surely better: {method}"
-    lines = [("planned", record["value"], record["se"], method)]
+    lines = [("planned", record["value"], record["se"], stands_on)]
     for what, name in (("at least", "lower"), ("at most", "upper")) if bounds else ():
         lines.append((what, bounds[name], bounds[f"{name}_se"], bounds[f"{name}_method"]))
     if record["risk"] is not None:  # bounds and optimum are those of the mean
@@ -386,10 +389,8 @@ def _print_decision(record: dict[str, Any], name: str) -> None:
         mean = "the mean; " if record["risk"] is not None else ""
         typer.echo(f"{'exactly':9}{_number(record['exact'])}{unit}: {mean}dynamic programming")
     sampled = f"bounds from {bounds['samples']:,} sampled futures; " if bounds else ""
-    count, seconds = stats["simulations"], stats["seconds"]
-    what = f"{count:,.0f} simulations" if count else "planned"
     took = f"{1000 * seconds:.3g} ms" if seconds < 1.0 else f"{seconds:,.1f} s"
-    typer.echo(f"{what} in {took}; {sampled}seed {record['seed']}")
+    typer.echo(f"{done} in {took}; {sampled}seed {record['seed']}")
 
 
 def _better(found: Mapping[str, Any]) -> str:

@@ -633,9 +633,9 @@ def _wrong(key: str, value: Any) -> str | None:
     if key == "levels":
         why = _not_a_list(value, _is_finite, "finite numbers")
         names = isinstance(value, Sequence) and all(map(_is_label, value))
-        return f"{why.removesuffix('; correct it')}; names are given as `labels`" if (
-            why and names and not isinstance(value, str)
-        ) else why  # fmt: skip
+        if why and names and not isinstance(value, str):
+            why = f"{why.removesuffix('; correct it')}; names are given as `labels`"
+        return why
     orders = ("dmy", "mdy") if key == "dates" else ()
     if key in ("ordered", "dates") and not (isinstance(value, bool) or value in orders):
         or_else = ', "dmy" or "mdy"' if orders else ""

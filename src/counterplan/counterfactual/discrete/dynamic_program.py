@@ -484,7 +484,7 @@ class Setting:
     def is_best(self) -> bool:
         """Whether nothing earns more than what was done, wherever chance may lead."""
         states, actions, earned = self.episode.states, self.episode.actions, 0.0
-        for t in range(len(states) - 1, -1, -1):  # as `ceiling` adds
+        for t in range(len(states) - 1, -1, -1):  # as `_ceiling` adds
             earned += self.rewards_at(t)[states[t], actions[t]]
             if not earned >= self._ceiling(len(states) - t)[states[t]]:
                 return False
